@@ -1,0 +1,329 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use plangate_gate::digest::Digest;
+use plangate_gate::ids::{Person, RunId, WorkspaceId};
+use plangate_gate::run::Origin;
+
+use crate::exit;
+
+/// plangate: what is applied is byte for byte the plan that was decided on.
+#[derive(Debug, Parser)]
+#[command(name = "plangate", version, about, after_help = exit::HELP, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// The gate's address; PLANGATE_API otherwise
+    #[arg(long, global = true, value_name = "URL", env = "PLANGATE_API", hide_env_values = true)]
+    pub(crate) api: Option<String>,
+    /// Print JSON on standard output, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What there is to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Propose the configuration in a folder
+    Propose(Propose),
+    /// List runs, newest first
+    Runs(Runs),
+    /// Show a run's record and its projection
+    Show(Show),
+    /// Follow a run until it ends or waits for approval
+    Watch(Watch),
+    /// Approve a run, having seen its projection
+    Approve(Approve),
+    /// Reject a run
+    Reject(Reject),
+    /// Withdraw a run that is not being applied yet
+    Cancel(Cancel),
+    /// Show the log of a run's phase
+    Log(Log),
+    /// List a run's audit events and verify their chain
+    Audit(OneRun),
+    /// Workspaces
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
+    /// Guardrail policies
+    #[command(subcommand)]
+    Policy(DocumentCommand),
+    /// Grants: what a person may do where
+    #[command(subcommand)]
+    Grant(DocumentCommand),
+    /// Principals: which IAM identities are which person
+    #[command(subcommand)]
+    Principal(DocumentCommand),
+    /// Project a plan document, on this machine alone
+    Project(Project),
+    /// Judge a plan document by a policy, on this machine alone
+    Guard(Guard),
+    /// Build a folder's bundle, on this machine alone
+    Bundle(BundleFolder),
+}
+
+/// `propose`
+#[derive(Debug, Args)]
+pub(crate) struct Propose {
+    /// The folder with the configuration
+    pub(crate) folder: PathBuf,
+    /// The workspace, by id or by name
+    #[arg(long, short)]
+    pub(crate) workspace: String,
+    /// Only look: the run can never be applied
+    #[arg(long)]
+    pub(crate) plan_only: bool,
+    /// What the run comes from
+    #[arg(long, value_enum, default_value_t = From::Person)]
+    pub(crate) origin: From,
+    /// The person behind a bot's proposal
+    #[arg(long, value_name = "PERSON")]
+    pub(crate) on_behalf_of: Option<Person>,
+    /// Follow the run until it ends or waits for approval
+    #[arg(long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) follow: Follow,
+}
+
+/// Where a proposal comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum From {
+    /// A person at a terminal
+    Person,
+    /// A pipeline
+    Ci,
+    /// The drift schedule
+    Drift,
+    /// Another run put together anew
+    Reassembly,
+}
+
+impl std::convert::From<From> for Origin {
+    fn from(from: From) -> Self {
+        match from {
+            From::Person => Self::Person,
+            From::Ci => Self::Ci,
+            From::Drift => Self::Drift,
+            From::Reassembly => Self::Reassembly,
+        }
+    }
+}
+
+/// How a run is followed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Follow {
+    /// Go on following while the run waits for approval
+    #[arg(long)]
+    pub(crate) to_end: bool,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = interval)]
+    pub(crate) interval: f64,
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.01 to 3600".to_owned()),
+    }
+}
+
+/// `runs`
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    /// Only those of this workspace, by id or by name
+    #[arg(long, short)]
+    pub(crate) workspace: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+}
+
+/// A command about one run.
+#[derive(Debug, Args)]
+pub(crate) struct OneRun {
+    /// The run's id
+    pub(crate) run: RunId,
+}
+
+/// `show`
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// Leave the projection out
+    #[arg(long)]
+    pub(crate) no_projection: bool,
+}
+
+/// `watch`
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// The run's id
+    pub(crate) run: RunId,
+    #[command(flatten)]
+    pub(crate) follow: Follow,
+}
+
+/// `approve`
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// The digest of the projection that you saw; without it the projection is shown and you are asked
+    #[arg(long, value_name = "DIGEST", conflicts_with = "yes")]
+    pub(crate) projection: Option<Digest>,
+    /// Approve the projection as it is shown, without being asked
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+    /// Follow the run to its end
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = interval)]
+    pub(crate) interval: f64,
+}
+
+/// `reject`
+#[derive(Debug, Args)]
+pub(crate) struct Reject {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: String,
+    /// The digest of the projection that you saw; the run's otherwise
+    #[arg(long, value_name = "DIGEST")]
+    pub(crate) projection: Option<Digest>,
+}
+
+/// `cancel`
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// Why
+    #[arg(long)]
+    pub(crate) reason: Option<String>,
+}
+
+/// `log`
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// Which phase
+    #[arg(value_enum)]
+    pub(crate) phase: PhaseName,
+    /// Go on until the phase has ended
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = interval)]
+    pub(crate) interval: f64,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PhaseName {
+    /// Planning
+    Plan,
+    /// Applying
+    Apply,
+}
+
+/// What can be done with documents of any kind.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DocumentCommand {
+    /// Show one
+    Get {
+        /// Its id
+        id: String,
+    },
+    /// Write one from a JSON file
+    Put(Put),
+    /// List them
+    List,
+}
+
+/// `put`
+#[derive(Debug, Args)]
+pub(crate) struct Put {
+    /// A file with {"id", "namespace", "owner", "spec"}; `-` is standard input
+    pub(crate) file: PathBuf,
+    /// The etag of what is replaced, or `none` for a new document; otherwise that of the file, or what is there now
+    #[arg(long)]
+    pub(crate) etag: Option<String>,
+    /// Check everything and write nothing
+    #[arg(long)]
+    pub(crate) validate_only: bool,
+}
+
+/// What can be done with workspaces.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceCommand {
+    /// Show one, with its lock
+    Get {
+        /// Its id or its name
+        workspace: String,
+    },
+    /// Write one from a JSON file
+    Put(Put),
+    /// List them
+    List,
+    /// Make up an id for a new workspace
+    NewId,
+    /// Lift a quarantine, having looked at the estate
+    Acknowledge {
+        /// Its id or its name
+        workspace: String,
+        /// A plan-only run made since, which has recorded the state's identity
+        #[arg(long)]
+        run: RunId,
+        /// What you found
+        #[arg(long)]
+        note: String,
+    },
+}
+
+impl DocumentCommand {
+    /// The same for a workspace whose name has become an id.
+    pub(crate) fn of_workspace(id: &WorkspaceId) -> Self {
+        Self::Get { id: id.to_string() }
+    }
+}
+
+/// `project`
+#[derive(Debug, Args)]
+pub(crate) struct Project {
+    /// A plan document, as `show -json` of the engine writes it; `-` is standard input
+    pub(crate) file: PathBuf,
+    /// A policy whose withheld attributes are hidden besides
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+}
+
+/// `guard`
+#[derive(Debug, Args)]
+pub(crate) struct Guard {
+    /// The policy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: PathBuf,
+    /// A plan document, as `show -json` of the engine writes it; `-` is standard input
+    pub(crate) file: PathBuf,
+}
+
+/// `bundle`
+#[derive(Debug, Args)]
+pub(crate) struct BundleFolder {
+    /// The folder with the configuration
+    pub(crate) folder: PathBuf,
+    /// Where to write the archive
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

@@ -1,0 +1,103 @@
+//! Workspaces, policies, grants and principals; and a workspace's lock, for people.
+
+use plangate_gate::documents::{Action, DocumentKind};
+use plangate_gate::ids::WorkspaceId;
+use plangate_gate::lock::LockState;
+use plangate_record::access::{Caller, not_permitted};
+use plangate_record::rows::{LockRow, PlaceRow};
+use plangate_record::{Error, Refusal, acknowledge, documents};
+use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, LockView, Reason};
+
+use crate::decode::{Answer, Event};
+use crate::gate::Gate;
+
+/// How many documents one page has.
+const PAGE: usize = 100;
+/// How many of those who wait are counted.
+const COUNTED: usize = 1_000;
+
+/// Whether the caller may do `action` on this document. A workspace belongs to itself, all else to no workspace.
+fn may(caller: &Caller, action: Action, kind: DocumentKind, id: &str) -> bool {
+    match kind {
+        DocumentKind::Workspace => id.parse().is_ok_and(|id: WorkspaceId| caller.may(action, Some(&id))),
+        // Who may look at or change policies, grants and principals may do so for all: they reach everywhere.
+        _ => caller.may(Action::Administer, None),
+    }
+}
+
+/// `GET /v1/{kind}s`: those that the caller may read.
+pub(crate) async fn list(
+    gate: &Gate<'_>,
+    event: &Event,
+    caller: &Caller,
+    kind: DocumentKind,
+) -> Result<Answer, Error> {
+    let cursor = event.query(&["cursor"])?.get("cursor").map(String::as_str);
+    let page = documents::page(gate.store, kind, cursor, PAGE).await?;
+    let cursor = page.last().filter(|_| page.len() == PAGE).map(|last| last.id.clone());
+    let readable = |document: &Document| may(caller, Action::Read, kind, &document.id);
+    let documents = page.into_iter().filter(readable).collect();
+    Ok(Answer::of(200, &DocumentsAnswer { documents, cursor })?)
+}
+
+/// `GET /v1/{kind}s/{id}`.
+pub(crate) async fn get(gate: &Gate<'_>, caller: &Caller, kind: DocumentKind, id: &str) -> Result<Answer, Error> {
+    if !may(caller, Action::Read, kind, id) {
+        return Err(not_permitted().into());
+    }
+    let Some(mut document) = documents::get(gate.store, kind, id).await? else {
+        return Err(Refusal::new(Reason::NotFound, format!("there is no {} `{id}`", kind.as_str())).into());
+    };
+    if let (DocumentKind::Workspace, Ok(workspace)) = (kind, id.parse()) {
+        document.lock = Some(lock(gate, &workspace).await?);
+    }
+    Ok(Answer::of(200, &DocumentAnswer { document, committed: false })?)
+}
+
+/// A workspace's lock, in words.
+async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<LockView, Error> {
+    let lock = LockRow::load(gate.store, workspace).await?.lock;
+    let waiting = PlaceRow::line(gate.store, workspace, COUNTED).await?.len() as u64;
+    let (state, run, next_step) = match lock.lock {
+        LockState::Free => ("free", None, None),
+        LockState::Held { run } => ("held", Some(run), None),
+        LockState::Quarantined { run, .. } => {
+            let next = format!(
+                "nobody knows what `{run}` has applied: look at the estate, make a plan-only run, then \
+                 `plangate workspace acknowledge {workspace} --run RUN --note TEXT`"
+            );
+            ("quarantined", Some(run), Some(next))
+        }
+    };
+    Ok(LockView { state: state.to_owned(), run, fence: lock.fence, waiting, next_step })
+}
+
+/// `PUT /v1/{kind}s/{id}`.
+pub(crate) async fn put(
+    gate: &Gate<'_>,
+    event: &Event,
+    caller: &Caller,
+    kind: DocumentKind,
+    id: &str,
+) -> Result<Answer, Error> {
+    let request: DocumentPut = event.body()?;
+    if !may(caller, Action::Administer, kind, id) {
+        return Err(not_permitted().into());
+    }
+    let (document, committed) =
+        documents::put(gate.store, kind, id, &request, caller.person(), caller.arn(), gate.now).await?;
+    Ok(Answer::of(200, &DocumentAnswer { document, committed })?)
+}
+
+/// `POST /v1/workspaces/{id}/acknowledge`.
+pub(crate) async fn acknowledge(
+    gate: &Gate<'_>,
+    event: &Event,
+    caller: &Caller,
+    id: &str,
+) -> Result<Answer, Error> {
+    let request: AcknowledgeRequest = event.body()?;
+    let workspace: WorkspaceId = id.parse().map_err(|_| not_permitted())?;
+    acknowledge::acknowledge(gate.store, gate.workflow, caller, &workspace, &request, gate.now).await?;
+    Ok(Answer::of(200, &lock(gate, &workspace).await?)?)
+}

@@ -1,0 +1,22 @@
+//! What the API works on.
+
+use plangate_gate::time::Timestamp;
+use plangate_record::logs::LiveLogs;
+use plangate_record::objects::{Objects, Presigner};
+use plangate_record::store::Store;
+use plangate_record::workflow::Workflow;
+
+/// The stores, and the moment of the request.
+#[derive(Clone, Copy)]
+pub(crate) struct Gate<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) objects: &'a dyn Objects,
+    pub(crate) presigner: &'a dyn Presigner,
+    pub(crate) workflow: &'a dyn Workflow,
+    pub(crate) logs: &'a dyn LiveLogs,
+    /// The exchange bucket's name.
+    pub(crate) bucket: &'a str,
+    /// The role that administers before there are principals.
+    pub(crate) administrator: &'a str,
+    pub(crate) now: Timestamp,
+}

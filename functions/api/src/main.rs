@@ -1,0 +1,29 @@
+//! The API: decode, find out who asks and whether they may, do it, answer. Every refusal says what to do next.
+
+use plangate_gate::time::Timestamp;
+use plangate_lambda::{Clients, FunctionError};
+
+mod configuration;
+mod decode;
+mod gate;
+mod reading;
+mod routes;
+mod runs;
+
+use gate::Gate;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    plangate_lambda::serve(handle).await
+}
+
+async fn handle(
+    clients: &'static Clients,
+    event: decode::Event,
+    now: Timestamp,
+) -> Result<decode::Answer, FunctionError> {
+    let Clients { store, objects, workflow, logs, administrator, .. } = clients;
+    let bucket = objects.bucket();
+    let gate = Gate { store, objects, presigner: objects, workflow, logs, bucket, administrator, now };
+    Ok(routes::answer(&gate, &event).await)
+}

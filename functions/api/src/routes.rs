@@ -1,0 +1,84 @@
+//! The routes, and what a request's errors become.
+
+use plangate_gate::documents::DocumentKind;
+use plangate_record::access::{Caller, identify, not_permitted};
+use plangate_record::{Error, Refusal};
+use plangate_wire::Reason;
+
+use crate::configuration;
+use crate::decode::{Answer, Event};
+use crate::gate::Gate;
+use crate::{reading, runs};
+
+/// Answers a request.
+pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
+    let outcome = match caller(gate, event).await {
+        Ok(caller) => route(gate, event, &caller).await,
+        Err(error) => Err(error),
+    };
+    outcome.unwrap_or_else(|error| {
+        let refusal = refusal(error, event.request_id());
+        tracing::info!(request = event.request_id(), reason = %refusal.reason, "refused");
+        Answer::refusal(refusal)
+    })
+}
+
+async fn caller(gate: &Gate<'_>, event: &Event) -> Result<Caller, Error> {
+    // No identity, or none that configuration knows: one and the same refusal.
+    let identity = event.caller().ok_or_else(not_permitted)?;
+    identify(gate.store, &identity, gate.administrator).await
+}
+
+async fn route(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer, Error> {
+    let path = event.path();
+    match (event.method(), path.as_slice()) {
+        ("POST", ["v1", "bundles"]) => runs::bundle(gate, event, caller).await,
+        ("POST", ["v1", "runs"]) => runs::propose(gate, event, caller).await,
+        ("GET", ["v1", "runs"]) => reading::runs(gate, event, caller).await,
+        ("GET", ["v1", "runs", run]) => reading::run(gate, caller, run).await,
+        ("GET", ["v1", "runs", run, "projection"]) => reading::projection(gate, caller, run).await,
+        ("GET", ["v1", "runs", run, "log", phase]) => reading::log(gate, event, caller, run, phase).await,
+        ("GET", ["v1", "runs", run, "audit"]) => reading::audit(gate, event, caller, run).await,
+        ("POST", ["v1", "runs", run, "decision"]) => runs::decide(gate, event, caller, run).await,
+        ("POST", ["v1", "runs", run, "cancel"]) => runs::cancel(gate, event, caller, run).await,
+        ("POST", ["v1", "workspaces", id, "acknowledge"]) => configuration::acknowledge(gate, event, caller, id).await,
+        (method, ["v1", kind, id @ ..]) => match (method, documents(kind), id) {
+            ("GET", Some(kind), []) => configuration::list(gate, event, caller, kind).await,
+            ("GET", Some(kind), [id]) => configuration::get(gate, caller, kind, id).await,
+            ("PUT", Some(kind), [id]) => configuration::put(gate, event, caller, kind, id).await,
+            _ => no_such_route(),
+        },
+        _ => no_such_route(),
+    }
+}
+
+fn no_such_route() -> Result<Answer, Error> {
+    Err(Refusal::new(Reason::NoSuchRoute, "there is no such route").into())
+}
+
+fn documents(name: &str) -> Option<DocumentKind> {
+    match name {
+        "workspaces" => Some(DocumentKind::Workspace),
+        "policies" => Some(DocumentKind::Policy),
+        "grants" => Some(DocumentKind::Grant),
+        "principals" => Some(DocumentKind::Principal),
+        _ => None,
+    }
+}
+
+/// What an error is to the caller. What went wrong inside is for the log, by the request's id.
+fn refusal(error: Error, request: &str) -> Refusal {
+    match error {
+        Error::Refused(refusal) => refusal,
+        Error::NoSuchRun => not_permitted(),
+        error if error.name() == "Unavailable" => {
+            tracing::warn!(request, %error, "a request was not served");
+            Refusal::new(Reason::Unavailable, "the gate could not do this now")
+        }
+        error => {
+            tracing::error!(request, %error, "a request failed");
+            let details = serde_json::json!({ "request": request });
+            Refusal::new(Reason::Internal, "something in the gate failed").with(details)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Sweeps the open runs: concludes what is dead, wakes what waits in vain, starts what was never started.
+
+use plangate_gate::order::Phase;
+use plangate_gate::time::Timestamp;
+use plangate_lambda::{Clients, FunctionError};
+use plangate_record::{logs, sweep};
+use serde::Deserialize;
+
+/// What wakes the sweeper, a schedule or an event, only hastens it: it is not looked at.
+#[derive(Deserialize)]
+struct Anything {}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    plangate_lambda::serve(handle).await
+}
+
+async fn handle(clients: &'static Clients, _: Anything, now: Timestamp) -> Result<sweep::Swept, FunctionError> {
+    let Clients { store, objects, workflow, tasks, .. } = clients;
+    let (swept, ended) = sweep::sweep(store, objects, workflow, tasks, now).await?;
+    for run in ended {
+        for phase in [Phase::Plan, Phase::Apply] {
+            if let Err(error) = logs::archive(objects, &clients.logs, &run.workspace, &run.id, phase).await {
+                tracing::warn!(run = %run.id, %phase, %error, "the log was not archived");
+            }
+        }
+    }
+    Ok(swept)
+}

@@ -1,0 +1,261 @@
+"""What the templates must not lose. Each rule gives what breaks it; below, each rule is shown a template that it must refuse."""
+
+import copy
+import fnmatch
+import json
+import re
+
+import pytest
+from templates import arns, listed, of_type, permissions, state_machine, statements, template, texts
+
+GATE, WORKSPACE = template("gate.yaml"), template("workspace.yaml")
+FUNCTIONS = ["Admit", "Api", "Authorize", "Conclude", "Guard", "Intake", "Prepare", "Project", "RequestApproval", "Review", "Sweep"]
+ROLES = "arn:aws:iam::111122223333:role/plangate"
+TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+# A workspace as the control plane might meet it: its bucket, an object there, a secret, its key.
+OF_A_WORKSPACE = [
+    "arn:aws:s3:::plangate-ws-0123456789abcdef-111122223333",
+    "arn:aws:s3:::plangate-ws-0123456789abcdef-111122223333/state/terraform.tfstate",
+    "arn:aws:ssm:eu-central-1:111122223333:parameter/plangate/ws-0123456789abcdef/password",
+    "arn:aws:kms:eu-central-1:111122223333:key/sealed",
+]
+
+
+def passes_only_to_tasks(found):
+    """iam:PassRole reaches workspace roles and the agent's role, for ECS tasks, and is the machines' alone."""
+    known = {f"{ROLES}/plan/*", f"{ROLES}/apply/*", "${ExecutionRole.Arn}"}
+    for owner, statement in statements(found):
+        if "iam:PassRole" in listed(statement["Action"]):
+            if not owner.startswith("Machine"):
+                yield f"{owner} passes roles"
+            if set(arns(statement["Resource"])) - known or listed(statement["Action"]) != ["iam:PassRole"]:
+                yield f"{owner} passes more than workspace roles"
+            if statement.get("Condition") != TO_TASKS:
+                yield f"{owner} passes roles to others than ECS tasks"
+
+
+def plan_only_cannot_apply(found):
+    """R7: the machine of plan-only runs has no apply role to pass and no decision to ask for."""
+    role = texts(of_type(found, "AWS::StepFunctions::StateMachine")["MachinePlanOnly"]["RoleArn"])[0].strip("${}").split(".")[0]
+    for statement in permissions(found, role):
+        for resource in arns(statement["Resource"]):
+            if "iam:PassRole" in listed(statement["Action"]) and fnmatch.fnmatchcase(f"{ROLES}/apply/ws-x-apply", resource):
+                yield f"{role} may pass apply roles"
+            if resource in ("*", "${AuthorizeFunction.Arn}", "${RequestApprovalFunction.Arn}", "${ReviewFunction.Arn}"):
+                yield f"{role} reaches {resource}"
+
+
+def every_function_has_its_own_role(found):
+    """One role a function and a machine; no role is shared."""
+    kinds = ("AWS::Lambda::Function", "AWS::StepFunctions::StateMachine")
+    users = [(name, texts(each.get("Role") or each.get("RoleArn"))[0]) for kind in kinds for name, each in of_type(found, kind).items()]
+    for name, role in users:
+        if [other for _, other in users].count(role) != 1:
+            yield f"{name} shares {role}"
+
+
+def control_plane_cannot_touch_workspaces(found):
+    """No function or machine is allowed anything of a workspace, and functions are denied its bucket and secrets besides."""
+    for owner, statement in statements(found):
+        services = {action.split(":")[0] for action in listed(statement["Action"])}
+        for thing in OF_A_WORKSPACE:
+            if thing.split(":")[2] in services and any(fnmatch.fnmatchcase(thing, each) for each in arns(statement["Resource"])):
+                yield f"{owner} is allowed {thing}"
+    denied = [each for owner, each in statements(found, "Deny") if owner == "FunctionBasePolicy"]
+    for thing in OF_A_WORKSPACE[:3]:
+        action = f"{thing.split(':')[2]}:*"
+        if not any(action in listed(each["Action"]) and any(fnmatch.fnmatchcase(thing, one) for one in arns(each["Resource"])) for each in denied):
+            yield f"functions are not denied {thing}"
+    for name, function in of_type(found, "AWS::Lambda::Function").items():
+        role = of_type(found, "AWS::IAM::Role")[texts(function["Role"])[0].strip("${}").split(".")[0]]
+        if "${FunctionBasePolicy}" not in texts(role.get("ManagedPolicyArns", [])):
+            yield f"{name} has none of the denials"
+
+
+def audit_is_only_appended(found):
+    """Beside reading, the audit table is put to inside a transaction, and nothing else."""
+    for owner, statement in statements(found):
+        if any("AuditTable" in each or each == "*" for each in texts(statement["Resource"])):
+            writes = [each for each in listed(statement["Action"]) if each.startswith("dynamodb:") and each not in ("dynamodb:GetItem", "dynamodb:Query")]
+            enclosed = statement.get("Condition") == {"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}}
+            if writes and (writes != ["dynamodb:PutItem"] or not enclosed):
+                yield f"{owner} may {writes} the audit table"
+
+
+def authorize_alone_signs(found):
+    """Sign is in one role and, whatever other policies say, open to that role alone."""
+    signers = [owner for owner, statement in statements(found) if "kms:Sign" in listed(statement["Action"])]
+    if signers != ["AuthorizeRole"]:
+        yield f"{signers} may sign"
+    for statement in of_type(found, "AWS::KMS::Key")["OrderKey"]["KeyPolicy"]["Statement"]:
+        if "kms:Sign" in statement["Action"] and arns(statement.get("Condition", {}).get("ArnEquals", {}).get("aws:PrincipalArn", [])) != [f"{ROLES}/control/${{GateName}}-authorize"]:
+            yield "the order key signs for others"
+
+
+def nothing_is_wild(found):
+    """No action with a wildcard in a policy that allows, and no resource `*` without a reason; no reason without a use."""
+    reasons, used = found.get("Metadata", {}).get("Reasons", {}), set()
+    for owner, statement in statements(found):
+        for action in listed(statement["Action"]):
+            if "*" in action or "NotAction" in statement:
+                yield f"{owner}: {action}"
+        if "*" in texts(statement["Resource"]):
+            used.add(statement.get("Sid"))
+            if statement.get("Sid") not in reasons:
+                yield f"{owner}: {statement.get('Sid')} has the resource * and no reason"
+    yield from (f"the reason {each} has no use" for each in set(reasons) - used)
+    for name, key in of_type(found, "AWS::KMS::Key").items():
+        for statement in key["KeyPolicy"]["Statement"]:
+            if name != "GateKey" and any("*" in action for action in listed(statement["Action"])):
+                yield f"{name} gives {statement['Action']} to whoever has a policy for it"
+
+
+def everything_is_sealed(found):
+    """Buckets: a KMS key, versions, nothing public, TLS. Tables: a KMS key and recovery. Log groups: a KMS key and an end."""
+    guarded = {texts(each["Bucket"])[0].strip("${}"): each["PolicyDocument"]["Statement"] for each in of_type(found, "AWS::S3::BucketPolicy").values()}
+    for name, bucket in of_type(found, "AWS::S3::Bucket").items():
+        rule = bucket.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [{}])[0]
+        default = rule.get("ServerSideEncryptionByDefault", {})
+        if default.get("SSEAlgorithm") != "aws:kms" or "KMSMasterKeyID" not in default or rule.get("BucketKeyEnabled"):
+            yield f"{name} is not under a key of its own"
+        if bucket.get("VersioningConfiguration", {}).get("Status") != "Enabled":
+            yield f"{name} keeps no versions"
+        if list(bucket.get("PublicAccessBlockConfiguration", {}).values()) != [True] * 4:
+            yield f"{name} may be public"
+        if not any(each["Effect"] == "Deny" and each.get("Condition") == {"Bool": {"aws:SecureTransport": "false"}} for each in guarded.get(name, [])):
+            yield f"{name} speaks without TLS"
+    for name, table in of_type(found, "AWS::DynamoDB::Table").items():
+        if table.get("SSESpecification", {}).get("SSEType") != "KMS" or not table.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled"):
+            yield f"{name} has no key or no recovery"
+    for name, group in of_type(found, "AWS::Logs::LogGroup").items():
+        if "KmsKeyId" not in group or "RetentionInDays" not in group:
+            yield f"{name} has no key or no end"
+
+
+def records_are_create_only(found):
+    """What is written once stays: no put without If-None-Match, and no delete by a role of ours."""
+    prefixes = {"ExchangeBucket": ["orders", "receipts", "documents", "projections", "claims", "results", "logs"], "StateBucket": ["artifacts"]}
+    once = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
+    for policy in of_type(found, "AWS::S3::BucketPolicy").values():
+        bucket = texts(policy["Bucket"])[0].strip("${}")
+        denied = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Deny" and each["Principal"] == "*"]
+        for resource in (f"${{{bucket}.Arn}}/{prefix}/*" for prefix in prefixes[bucket]):
+            here = [each for each in denied if resource in texts(each["Resource"])]
+            if not any(each["Action"] == "s3:PutObject" and each.get("Condition") == once for each in here):
+                yield f"{resource} can be put over"
+            if not any(set(listed(each["Action"])) >= {"s3:DeleteObject", "s3:DeleteObjectVersion"} for each in here):
+                yield f"{resource} can be deleted"
+
+
+def workspace_roles_trust_tasks_alone(found):
+    """Plan and apply roles are for ECS tasks of this account and for nobody else; only break-glass is for people, with MFA."""
+    ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}},
+            "ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:ecs:${AWS::Region}:${AWS::AccountId}:*"}}}
+    for name, role in of_type(found, "AWS::IAM::Role").items():
+        for statement in listed(role["AssumeRolePolicyDocument"]["Statement"]):
+            if role.get("Path") in ("/plangate/plan/", "/plangate/apply/"):
+                if statement["Principal"] != {"Service": "ecs-tasks.amazonaws.com"} or statement.get("Condition") != ours:
+                    yield f"{name} trusts others than this account's ECS tasks"
+            elif "AWS" in statement["Principal"] and statement.get("Condition", {}).get("Bool") != {"aws:MultiFactorAuthPresent": "true"}:
+                yield f"{name} trusts people without MFA"
+
+
+def plan_role_cannot_write_state(found):
+    """R18: the plan role writes artifacts in the workspace's bucket and nothing else there."""
+    for statement in permissions(found, "PlanRole"):
+        writes = [action for action in listed(statement["Action"]) if action.startswith(("s3:Put", "s3:Delete"))]
+        for resource in arns(statement["Resource"]):
+            if writes and "s3:::plangate-${WorkspaceId}" in resource and not resource.endswith("/artifacts/*"):
+                yield f"the plan role may {writes} {resource}"
+
+
+def substitutions_fit(found):
+    """Every placeholder of the state machine is filled by both machines, and nothing else is."""
+    used = set(re.findall(r"\$\{(\w+)\}", json.dumps(state_machine())))
+    for name, machine in of_type(found, "AWS::StepFunctions::StateMachine").items():
+        if used != set(machine["DefinitionSubstitutions"]):
+            yield f"{name}: {used ^ set(machine['DefinitionSubstitutions'])}"
+
+
+GATE_RULES = [passes_only_to_tasks, plan_only_cannot_apply, every_function_has_its_own_role, control_plane_cannot_touch_workspaces,
+              audit_is_only_appended, authorize_alone_signs, nothing_is_wild, everything_is_sealed, records_are_create_only,
+              workspace_roles_trust_tasks_alone, substitutions_fit]
+WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state]
+
+
+@pytest.mark.parametrize("rule", GATE_RULES, ids=lambda rule: rule.__name__)
+def test_the_gate_keeps_the_rule(rule):
+    assert list(rule(GATE)) == []
+
+
+@pytest.mark.parametrize("rule", WORKSPACE_RULES, ids=lambda rule: rule.__name__)
+def test_a_workspace_keeps_the_rule(rule):
+    assert list(rule(WORKSPACE)) == []
+
+
+def test_what_others_rely_on_is_given():
+    assert sorted(of_type(GATE, "AWS::Lambda::Function")) == [f"{name}Function" for name in FUNCTIONS]
+    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "DocumentKeyArn", "OrderKeyArn", "Cluster", "TaskDefinition",
+                "MachinePlanOnlyArn", "MachineApplicableArn", "LogGroup", *(f"{name}{part}Arn" for name in FUNCTIONS for part in ("Function", "Role"))}
+    assert set(GATE["Outputs"]) == expected
+    assert set(WORKSPACE["Outputs"]) == {"StateBucket", "StateKey", "SealedKeyArn", "PlanRoleArn", "ApplyRoleArn", "SecretPrefix"}
+
+
+def test_state_and_records_outlive_their_stack():
+    for found, names in ((GATE, ("MainTable", "AuditTable", "ExchangeBucket", "DocumentKey", "OrderKey", "GateKey")), (WORKSPACE, ("StateBucket", "SealedKey"))):
+        for name in names:
+            assert found["Resources"][name]["DeletionPolicy"] == found["Resources"][name]["UpdateReplacePolicy"] == "Retain"
+
+
+def own(found, role):
+    return found["Resources"][role]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+
+
+def base(found, policy):
+    return found["Resources"][policy]["Properties"]["PolicyDocument"]["Statement"]
+
+
+def properties(found, name):
+    return found["Resources"][name]["Properties"]
+
+
+ALLOWED = {"Sid": "New", "Effect": "Allow"}
+BROKEN = [
+    (GATE, passes_only_to_tasks, lambda t: own(t, "MachineApplicableRole")[1].pop("Condition")),
+    (GATE, passes_only_to_tasks, lambda t: own(t, "MachineApplicableRole")[1].update(Resource="arn:aws:iam::111122223333:role/*")),
+    (GATE, passes_only_to_tasks, lambda t: own(t, "SweepRole").append(base(t, "MachineBasePolicy")[5])),
+    (GATE, plan_only_cannot_apply, lambda t: base(t, "MachineBasePolicy").append(own(t, "MachineApplicableRole")[1])),
+    (GATE, plan_only_cannot_apply, lambda t: base(t, "MachineBasePolicy").append(own(t, "MachineApplicableRole")[0])),
+    (GATE, plan_only_cannot_apply, lambda t: properties(t, "MachinePlanOnly").update(RoleArn={"Fn::GetAtt": ["MachineApplicableRole", "Arn"]})),
+    (GATE, every_function_has_its_own_role, lambda t: properties(t, "GuardFunction").update(Role={"Fn::GetAtt": ["ProjectRole", "Arn"]})),
+    (GATE, control_plane_cannot_touch_workspaces, lambda t: own(t, "IntakeRole").append({**ALLOWED, "Action": "s3:GetObject", "Resource": "arn:aws:s3:::plangate-*/*"})),
+    (GATE, control_plane_cannot_touch_workspaces, lambda t: properties(t, "IntakeRole").pop("ManagedPolicyArns")),
+    (GATE, control_plane_cannot_touch_workspaces, lambda t: base(t, "FunctionBasePolicy").__delitem__(slice(-4, None))),
+    (GATE, audit_is_only_appended, lambda t: base(t, "FunctionBasePolicy")[2].pop("Condition")),
+    (GATE, audit_is_only_appended, lambda t: own(t, "SweepRole").append({**ALLOWED, "Action": "dynamodb:DeleteItem", "Resource": {"Fn::GetAtt": ["AuditTable", "Arn"]}})),
+    (GATE, authorize_alone_signs, lambda t: own(t, "SweepRole").append(own(t, "AuthorizeRole")[-1])),
+    (GATE, authorize_alone_signs, lambda t: properties(t, "OrderKey")["KeyPolicy"]["Statement"][1].pop("Condition")),
+    (GATE, nothing_is_wild, lambda t: own(t, "IntakeRole")[0].update(Action="s3:Get*")),
+    (GATE, nothing_is_wild, lambda t: own(t, "IntakeRole")[0].update(Resource="*")),
+    (GATE, nothing_is_wild, lambda t: t["Metadata"]["Reasons"].update(Gone="no longer")),
+    (GATE, everything_is_sealed, lambda t: properties(t, "RunnerLogGroup").pop("KmsKeyId")),
+    (GATE, everything_is_sealed, lambda t: properties(t, "AuditTable").pop("SSESpecification")),
+    (GATE, everything_is_sealed, lambda t: properties(t, "ExchangeBucket").pop("BucketEncryption")),
+    (GATE, records_are_create_only, lambda t: properties(t, "ExchangeBucketPolicy")["PolicyDocument"]["Statement"][1]["Resource"].pop()),
+    (GATE, records_are_create_only, lambda t: properties(t, "ExchangeBucketPolicy")["PolicyDocument"]["Statement"].pop(2)),
+    (GATE, substitutions_fit, lambda t: properties(t, "MachineApplicable")["DefinitionSubstitutions"].pop("Subnets")),
+    (WORKSPACE, everything_is_sealed, lambda t: properties(t, "StateBucketPolicy")["PolicyDocument"]["Statement"].pop(0)),
+    (WORKSPACE, nothing_is_wild, lambda t: properties(t, "SealedKey")["KeyPolicy"]["Statement"][0].update(Action="kms:*")),
+    (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "ApplyRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
+    (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "PlanRole")["AssumeRolePolicyDocument"]["Statement"].append({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})),
+    (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "BreakGlassRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
+    (WORKSPACE, plan_role_cannot_write_state, lambda t: own(t, "PlanRole")[1].update(Action=["s3:GetObject", "s3:PutObject"])),
+    (WORKSPACE, plan_role_cannot_write_state, lambda t: properties(t, "ApplyPolicy")["Roles"].append({"Ref": "PlanRole"})),
+]
+
+
+@pytest.mark.parametrize(("found", "rule", "change"), BROKEN, ids=[f"{rule.__name__}-{number}" for number, (_, rule, _) in enumerate(BROKEN)])
+def test_a_rule_sees_what_breaks_it(found, rule, change):
+    broken = copy.deepcopy(found)
+    change(broken)
+    assert list(rule(broken)) != []

@@ -1,0 +1,1 @@
+"""The laptop stack: plangate on an emulated AWS, without Docker."""

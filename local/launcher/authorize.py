@@ -1,0 +1,57 @@
+"""Authorization of API requests: condition keys and further permissions that AWS looks at.
+
+AWS: a request is judged with all condition keys that its service defines, and some requests need more than one permission: iam:PassRole
+for a role that is handed over, the KMS key's for what is encrypted, s3:ListBucket to learn that an object does not exist. The emulator:
+knows a part of the keys and one permission a request.
+"""
+
+import contextvars
+import os
+
+from ministack.core import iam_actions, iam_evaluator
+
+from . import conditions, encryption, pass_role, request
+
+_enforce, _access_denied_response = iam_evaluator.enforce, iam_actions.access_denied_response
+# The further permission that was missing, and its resource: what the refusal has to name.
+_missing = contextvars.ContextVar("missing_permission", default=None)
+
+
+def install():
+    """Puts the supplement in place."""
+    iam_evaluator.enforce = enforce
+    iam_actions.access_denied_response = access_denied_response
+    iam_evaluator.is_root_access_key = is_root_access_key
+
+
+def is_root_access_key(key):
+    """Only the stack's own root key is root; the emulator takes `test`, twelve digits and no key at all for it too."""
+    return key == os.environ["AWS_ACCESS_KEY_ID"]
+
+
+def enforce(access_key, action, service, region, resource_arn="*", service_context=None):
+    """The emulator's check with all condition keys, then those of the further permissions."""
+    _missing.set(None)
+    current = request.current.get()
+    context = {**(service_context or {}), **conditions.keys(action, resource_arn, current)}
+    if isinstance(operation := context.get("dynamodb:EnclosingOperation"), list):
+        context["dynamodb:EnclosingOperation"] = operation[0]  # AWS: one string
+    denied = _enforce(access_key, action, service, region, resource_arn=resource_arn, service_context=context)
+    if denied is not None:
+        return denied
+    for further, resource, keys in (
+            *pass_role.permissions(action, current), *encryption.permissions(action, resource_arn, current),
+            *conditions.permissions(action, resource_arn, current)):
+        denied = _enforce(access_key, further, further.split(":")[0], region, resource_arn=resource, service_context=keys)
+        if denied is not None:
+            _missing.set((further, resource))
+            return denied
+    return None
+
+
+def access_denied_response(service, action, *rest, **named):
+    """The emulator's refusal, naming the permission that is missing."""
+    if (missing := _missing.get()) is not None and not named.get("error_code"):
+        action, named = missing[0], {**named, "resource_arn": missing[1]}
+        named["message"] = f"User: {rest[0]} is not authorized to perform: {missing[0]} on resource: {missing[1]}"
+    return _access_denied_response(service, action, *rest, **named)

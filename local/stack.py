@@ -1,0 +1,354 @@
+"""The laptop stack from outside: starts and stops the emulator, gives sessions, deploys templates.
+
+    python -m local.stack up [NAME]      start a stack and keep it; prints the environment to use
+    python -m local.stack down [NAME]    stop it and remove all that it left
+    python -m local.stack env [NAME]     print the environment again
+
+From Python, `with Stack.start("name") as stack:` gives one that ends with the block, and with the process if that dies.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import http.client
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STATE = ROOT / ".plangate"
+ACCOUNT, REGION = "111122223333", "eu-central-1"
+START_SECONDS, STOP_SECONDS = 60, 20
+
+
+class StackError(Exception):
+    """The stack could not do what was asked; the message says why."""
+
+
+def wait_for(condition, seconds, what, pause=0.02):
+    """Asks until `condition` gives something true, and gives that; a StackError after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > deadline:
+            raise StackError(f"{what}: not within {seconds} s")
+        time.sleep(pause)
+    return result
+
+
+@dataclasses.dataclass
+class Stack:
+    """One running emulator with a directory of its own under `.plangate`."""
+
+    name: str
+    port: int
+    pid: int
+    started: str
+    root_key: str
+    root_secret: str
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def start(cls, name, keep=False):
+        """Starts a stack on a free port of 127.0.0.1. Unless `keep`, it ends with this process at the latest."""
+        directory = STATE / name
+        with contextlib.suppress(StackError):
+            cls.load(name)
+            raise RuntimeError(f"the stack `{name}` is running already")
+        cls._sweep()
+        shutil.rmtree(directory, ignore_errors=True)
+        for part in ("tmp", "containers", "images", "home"):
+            with contextlib.suppress(FileNotFoundError):  # the last stack to stop has just removed the parent: once more
+                (directory / part).mkdir(parents=True, mode=0o700, exist_ok=True)
+            (directory / part).mkdir(parents=True, mode=0o700, exist_ok=True)
+        for _ in range(5):
+            stack = cls._launch(name, directory, keep)
+            if stack is not None:
+                return stack
+        raise StackError(f"no free port for the emulator; see {directory / 'emulator.log'}")
+
+    @classmethod
+    def _sweep(cls):
+        """Removes what stacks left whose owner was killed."""
+        for directory in STATE.iterdir() if STATE.is_dir() else ():
+            if not (directory / "stack.json").is_file() or os.environ.get("PLANGATE_KEEP"):
+                continue
+            with contextlib.suppress(StackError, OSError):
+                cls.load(directory.name)
+                continue
+            with contextlib.suppress(OSError):
+                if not any((directory / "containers").iterdir()):
+                    shutil.rmtree(directory)
+
+    @classmethod
+    def _launch(cls, name, directory, keep):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        key, secret = f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30)
+        # Nothing of the caller's environment: functions and tasks must not find what a laptop has in it.
+        environment = {
+            "PATH": os.defpath, "HOME": str(directory / "home"), "TMPDIR": str(directory / "tmp"), "LANG": "C.UTF-8",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "local/launcher/standin")]), "PYTHONUNBUFFERED": "1",
+            "AUTH": "true", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "MINISTACK_HOST": "localhost",
+            "MINISTACK_ACCOUNT_ID": ACCOUNT, "MINISTACK_REGION": REGION, "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "LOCAL_IMAGES": str(directory / "images"), "LOCAL_CONTAINERS": str(directory / "containers"),
+            "S3_DATA_DIR": str(directory / "s3"), "STATE_DIR": str(directory / "state"), "LOG_LEVEL": "INFO",
+            # These two would listen on fixed ports.
+            "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0",
+            **({} if keep else {"LOCAL_FOLLOW_OWNER": "1"}),
+        }
+        with open(directory / "emulator.log", "ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "local.launcher"], cwd=directory, env=environment, start_new_session=True,
+                stdin=subprocess.DEVNULL if keep else subprocess.PIPE, stdout=log, stderr=log)
+        stack = cls(name, port, process.pid, _start_time(process.pid) or "", key, secret)
+        stack._process = process
+        # Complete from its first moment: others look at it.
+        (directory / "new.json").touch(mode=0o600)
+        (directory / "new.json").write_text(json.dumps(dataclasses.asdict(stack)))
+        (directory / "new.json").rename(directory / "stack.json")
+        wait_for(lambda: process.poll() is not None or stack._healthy(), START_SECONDS, "the emulator's start")
+        if process.poll() is None:
+            return stack
+        if "already in use" in (directory / "emulator.log").read_text():
+            return None  # somebody was faster: take another port
+        raise StackError(f"the emulator does not start; see {directory / 'emulator.log'}")
+
+    @classmethod
+    def load(cls, name):
+        """A stack that was started with `keep`, by another process perhaps."""
+        try:
+            stack = cls(**json.loads((STATE / name / "stack.json").read_text()))
+        except (OSError, ValueError, TypeError):
+            raise StackError(f"there is no stack `{name}`; start it with: make up") from None
+        if _start_time(stack.pid) != stack.started:
+            raise StackError(f"the stack `{name}` is not running; start it with: make up")
+        return stack
+
+    def _healthy(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/_ministack/health")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def stop(self):
+        """Ends the emulator, every function and every container, and removes what they left. Safe to call twice."""
+        directory = STATE / self.name
+        if _start_time(self.pid) in (None, self.started):
+            # The group is the emulator and its functions. There is nothing to save, so nothing to wait for. Containers end
+            # when the emulator's side of their pipe closes.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+        wait_for(self._gone, STOP_SECONDS, "the emulator's end")
+        containers = directory / "containers"
+        wait_for(lambda: not containers.is_dir() or not any(containers.iterdir()), STOP_SECONDS, "the containers' end")
+        if not os.environ.get("PLANGATE_KEEP"):  # to look at the emulator's log afterwards
+            shutil.rmtree(directory, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                STATE.rmdir()
+
+    def _gone(self):
+        if (process := getattr(self, "_process", None)) is not None:
+            process.poll()  # reap our own child
+        return not _group_alive(self.pid)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    # -- places ---------------------------------------------------------------------------------------------------
+
+    @property
+    def directory(self):
+        """The stack's own directory; gone after `stop`."""
+        return STATE / self.name
+
+    @property
+    def images(self):
+        """Where images are: `NAME/runner` for the image `NAME:TAG`."""
+        return self.directory / "images"
+
+    @property
+    def endpoint(self):
+        """The address of every AWS service but the APIs of API Gateway."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def api_url(self, api_id):
+        """The address of an HTTP API's `$default` stage. Names under `.localhost` mean this machine (RFC 6761)."""
+        return f"http://{api_id}.execute-api.localhost:{self.port}"
+
+    # -- identities -----------------------------------------------------------------------------------------------
+
+    def session(self, access_key=None, secret_key=None, token=None):
+        """A boto3 session that talks to this stack; without credentials, as root: for setting up, never for the story."""
+        import boto3
+        import botocore.config
+        import botocore.session
+
+        core = botocore.session.Session()
+        # The caller's own AWS configuration must not matter.
+        core.set_config_variable("config_file", os.devnull)
+        core.set_config_variable("credentials_file", os.devnull)
+        core.set_default_client_config(botocore.config.Config(retries={"mode": "standard", "max_attempts": 2}))
+        session = boto3.Session(
+            aws_access_key_id=access_key or self.root_key, aws_secret_access_key=secret_key or self.root_secret,
+            aws_session_token=token, region_name=REGION, botocore_session=core)
+        plain = session.client
+        session.client = lambda service, **options: plain(service, **{"endpoint_url": self.endpoint, **options})
+        return session
+
+    def client(self, service):
+        """A client as root, for setting up; made once."""
+        clients = self.__dict__.setdefault("_clients", {})
+        if service not in clients:
+            clients[service] = self.session().client(service)
+        return clients[service]
+
+    def user(self, name, policy=None):
+        """A session of the IAM user `name`, made if need be, with this inline policy and nothing else."""
+        iam = self.client("iam")
+        with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_user(UserName=name)
+        if policy:
+            iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=json.dumps(policy))
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        return self.session(key["AccessKeyId"], key["SecretAccessKey"])
+
+    def session_for_role(self, role_arn, session_name, user="plangate-local"):
+        """A session of a role, assumed by an IAM user that may do nothing but that; the role's trust policy must agree."""
+        policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}]}
+        given = self.user(user, policy).client("sts").assume_role(RoleArn=role_arn, RoleSessionName=session_name)["Credentials"]
+        return self.session(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+
+    def environment(self, session=None):
+        """The variables that lead an AWS SDK or the engine to this stack with the credentials of `session` (root if none)."""
+        credentials = (session or self.session()).get_credentials().get_frozen_credentials()
+        variables = {
+            "AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": credentials.access_key, "AWS_SECRET_ACCESS_KEY": credentials.secret_key,
+        }
+        return {**variables, **({"AWS_SESSION_TOKEN": credentials.token} if credentials.token else {})}
+
+    # -- deployment -----------------------------------------------------------------------------------------------
+
+    def deploy(self, template, stack_name, parameters=None, capabilities=("CAPABILITY_NAMED_IAM",), session=None):
+        """Creates or updates a CloudFormation stack from a template file; gives its outputs.
+
+        Raises a StackError with the events that tell why, if it fails.
+        """
+        cloudformation = (session or self).client("cloudformation")
+        exists = True
+        try:
+            cloudformation.describe_stacks(StackName=stack_name)
+        except cloudformation.exceptions.ClientError:
+            exists = False
+        change_set = cloudformation.create_change_set(
+            StackName=stack_name, ChangeSetName=f"local-{uuid.uuid4().hex}", ChangeSetType="UPDATE" if exists else "CREATE",
+            TemplateURL=self._template_url(template), Capabilities=list(capabilities),
+            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()])["Id"]
+
+        def prepared():
+            described = cloudformation.describe_change_set(ChangeSetName=change_set)
+            return described if described["Status"] not in ("CREATE_PENDING", "CREATE_IN_PROGRESS") else None
+
+        described = wait_for(prepared, 120, f"the change set of `{stack_name}`")
+        if described["Status"] == "FAILED":
+            reason = described.get("StatusReason", "")
+            if exists and "didn't contain changes" in reason or "No updates are to be performed" in reason:
+                return self._outputs(cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0])
+            raise StackError(f"the change set of `{stack_name}` failed: {reason}")
+        cloudformation.execute_change_set(ChangeSetName=change_set)
+
+        def settled():
+            found = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
+            busy = found["StackStatus"].endswith("_IN_PROGRESS")
+            return None if busy else found
+
+        found = wait_for(settled, 300, f"the stack `{stack_name}`", pause=0.1)
+        if found["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+            events = cloudformation.describe_stack_events(StackName=stack_name)["StackEvents"]
+            told = [f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+                    for event in reversed(events) if "FAILED" in event["ResourceStatus"] and event.get("ResourceStatusReason")]
+            raise StackError("\n  ".join([f"`{stack_name}` is {found['StackStatus']}", *told]))
+        return self._outputs(found)
+
+    def _template_url(self, template):
+        """Puts a template where CloudFormation reads it: in a request it could not be over 51,200 bytes."""
+        s3, bucket = self.client("s3"), f"plangate-templates-{ACCOUNT}"
+        with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+            s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+        key = f"{uuid.uuid4().hex}/{pathlib.Path(template).name}"
+        s3.upload_file(str(template), bucket, key)
+        return f"{self.endpoint}/{bucket}/{key}"
+
+    @staticmethod
+    def _outputs(stack):
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+    def upload_function(self, bucket, key, binary):
+        """Puts a function's zip, which holds the binary as `bootstrap` and nothing else, into a bucket."""
+        path = self.directory / "tmp" / f"{uuid.uuid4().hex}.zip"
+        entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
+        entry.external_attr, entry.compress_type = 0o755 << 16, zipfile.ZIP_DEFLATED
+        with zipfile.ZipFile(path, "w", compresslevel=1) as package, open(binary, "rb") as source, package.open(entry, "w") as target:
+            shutil.copyfileobj(source, target)
+        self.client("s3").upload_file(str(path), bucket, key)
+        path.unlink()
+
+
+def _start_time(pid):
+    """When a process started, as the kernel counts; None if there is none. Tells a process from a later one with its pid."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _group_alive(group):
+    """Whether a process of the group runs; a zombie does not."""
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if fields[2] == str(group) and fields[0] not in "ZX":
+                    return True
+    return False
+
+
+def main():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m local.stack", description=__doc__.splitlines()[0])
+    parser.add_argument("command", choices=("up", "down", "env"))
+    parser.add_argument("name", nargs="?", default="stack")
+    arguments = parser.parse_args()
+    try:
+        if arguments.command == "down":
+            Stack.load(arguments.name).stop()
+            return
+        stack = Stack.start(arguments.name, keep=True) if arguments.command == "up" else Stack.load(arguments.name)
+        for key, value in stack.environment().items():
+            print(f"export {key}={value}")
+    except (StackError, RuntimeError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

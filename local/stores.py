@@ -1,0 +1,80 @@
+"""Everything that a stack has stored, logged or remembers, as bytes: for a search for what must not be there."""
+
+import json
+
+
+def everything(stack):
+    """Yields (place, content) for each thing in the stack that a service keeps; secrets in SSM as stored, not decrypted."""
+    for source in (objects, items, log_lines, parameters, executions, configurations, files):
+        yield from source(stack)
+
+
+def _pages(client, operation, key, **arguments):
+    for page in client.get_paginator(operation).paginate(**arguments):
+        yield from page.get(key) or ()
+
+
+def objects(stack):
+    """Every version of every object, and its metadata."""
+    s3 = stack.client("s3")
+    for bucket in s3.list_buckets()["Buckets"]:
+        name = bucket["Name"]
+        for version in _pages(s3, "list_object_versions", "Versions", Bucket=name):
+            where = {"Bucket": name, "Key": version["Key"], "VersionId": version["VersionId"]}
+            found = s3.get_object(**where)
+            place = f"s3://{name}/{version['Key']}"
+            yield place, found["Body"].read()
+            yield f"{place} (metadata)", json.dumps([version["Key"], found["Metadata"], s3.get_object_tagging(**where)["TagSet"]]).encode()
+
+
+def items(stack):
+    """Every item of every table."""
+    dynamodb = stack.client("dynamodb")
+    for table in _pages(dynamodb, "list_tables", "TableNames"):
+        for item in _pages(dynamodb, "scan", "Items", TableName=table, ConsistentRead=True):
+            key = "/".join(str(value) for name in ("pk", "sk") for value in item.get(name, {}).values())
+            yield f"dynamodb://{table}/{key}", json.dumps(item, default=lambda value: bytes(value).decode("latin-1")).encode()
+
+
+def log_lines(stack):
+    """Every line of every log group, by stream."""
+    logs = stack.client("logs")
+    for group in _pages(logs, "describe_log_groups", "logGroups"):
+        for event in _pages(logs, "filter_log_events", "events", logGroupName=group["logGroupName"]):
+            yield f"logs://{group['logGroupName']}/{event['logStreamName']}", event["message"].encode()
+
+
+def parameters(stack):
+    """Every parameter with its history, SecureStrings as they are at rest."""
+    ssm = stack.client("ssm")
+    for found in _pages(ssm, "describe_parameters", "Parameters"):
+        for version in _pages(ssm, "get_parameter_history", "Parameters", Name=found["Name"]):
+            yield f"ssm://{found['Name']}", json.dumps(version, default=str).encode()
+
+
+def executions(stack):
+    """Every execution's history, and every task's description."""
+    states, ecs = stack.client("stepfunctions"), stack.client("ecs")
+    for machine in _pages(states, "list_state_machines", "stateMachines"):
+        for execution in _pages(states, "list_executions", "executions", stateMachineArn=machine["stateMachineArn"]):
+            for event in _pages(states, "get_execution_history", "events", executionArn=execution["executionArn"]):
+                yield f"states://{execution['name']}/{event['id']}", json.dumps(event, default=str).encode()
+    for cluster in _pages(ecs, "list_clusters", "clusterArns"):
+        for status in ("RUNNING", "STOPPED"):
+            for task in _pages(ecs, "list_tasks", "taskArns", cluster=cluster, desiredStatus=status):
+                yield f"ecs://{task.rsplit('/', 1)[-1]}", json.dumps(ecs.describe_tasks(cluster=cluster, tasks=[task])["tasks"], default=str).encode()
+
+
+def configurations(stack):
+    """Every function's configuration and every stack's parameters and outputs."""
+    for function in _pages(stack.client("lambda"), "list_functions", "Functions"):
+        yield f"lambda://{function['FunctionName']}", json.dumps(function, default=str).encode()
+    for deployed in _pages(stack.client("cloudformation"), "describe_stacks", "Stacks"):
+        yield f"cloudformation://{deployed['StackName']}", json.dumps(deployed, default=str).encode()
+
+
+def files(stack):
+    """Every file of the stack on disk: the emulator's log, images, what tasks left behind."""
+    for path in sorted(stack.directory.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield f"file://{path.relative_to(stack.directory)}", path.read_bytes()

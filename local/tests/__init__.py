@@ -1,0 +1,1 @@
+"""Contract tests of the laptop stack: each states AWS's behaviour that a supplement brings to the emulator."""

@@ -1,0 +1,70 @@
+"""Executions: begun once, ended once, and in time."""
+
+import json
+
+import pytest
+
+from .conftest import only
+
+
+def waiting(lab):
+    return lab.machine(only({"Type": "Wait", "Seconds": 3600, "End": True}))
+
+
+def test_starting_again_by_the_same_name_and_input_is_one_execution(lab):
+    machine, name = waiting(lab), f"run-{lab.id}"
+    first = lab.states.start_execution(stateMachineArn=machine, name=name, input='{"run": 1}')
+    again = lab.states.start_execution(stateMachineArn=machine, name=name, input='{"run": 1}')
+    assert (first["executionArn"], first["startDate"]) == (again["executionArn"], again["startDate"])
+    with pytest.raises(lab.states.exceptions.ExecutionAlreadyExists):
+        lab.states.start_execution(stateMachineArn=machine, name=name, input='{"run": 2}')
+    lab.states.stop_execution(executionArn=first["executionArn"])
+    with pytest.raises(lab.states.exceptions.ExecutionAlreadyExists):
+        lab.states.start_execution(stateMachineArn=machine, name=name, input='{"run": 1}')
+
+
+def test_a_failure_after_the_end_changes_nothing(lab):
+    function = lab.function("slow", f'''
+import boto3, time
+def handle(event):
+    ssm = boto3.client("ssm")
+    ssm.put_parameter(Name="/started/{lab.id}", Value="yes", Type="String")
+    while True:
+        try:
+            ssm.get_parameter(Name="/go/{lab.id}")
+            raise RuntimeError("too late")
+        except ssm.exceptions.ParameterNotFound:
+            time.sleep(0.05)
+''', (["ssm:PutParameter", "ssm:GetParameter"], "*"))
+    state = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Arguments": {"FunctionName": function}, "End": True}
+    execution = lab.start(lab.machine(only(state), ("lambda:InvokeFunction", function)))
+    from local.stack import wait_for
+    ssm = lab.stack.client("ssm")
+    wait_for(lambda: ssm.get_parameters(Names=[f"/started/{lab.id}"])["Parameters"], 20, "the function's start")
+    lab.states.stop_execution(executionArn=execution, error="Canceled", cause="by its owner")
+    ssm.put_parameter(Name=f"/go/{lab.id}", Value="yes", Type="String")
+    wait_for(lambda: any(lab.logs.describe_log_streams(logGroupName=group["logGroupName"])["logStreams"] for group in
+                         lab.logs.describe_log_groups(logGroupNamePrefix=f"/aws/lambda/slow-{lab.id}")["logGroups"]), 20, "the function's end")
+    ended = lab.states.describe_execution(executionArn=execution)
+    assert (ended["status"], ended["error"]) == ("ABORTED", "Canceled")
+    assert lab.states.get_execution_history(executionArn=execution)["events"][-1]["type"] == "ExecutionAborted"
+
+
+def test_a_machine_has_a_time_limit_of_its_own(lab):
+    machine = lab.machine(only({"Type": "Wait", "Seconds": 2, "End": True}, TimeoutSeconds=1))
+    ended = lab.run(machine)
+    assert ended["status"] == "TIMED_OUT"
+    assert lab.states.get_execution_history(executionArn=ended["executionArn"])["events"][-1]["type"] == "ExecutionTimedOut"
+
+
+def test_a_time_limit_that_is_no_number_fails_the_state_and_can_be_caught(lab):
+    function = lab.function("any", "def handle(event): return 1")
+    state = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Arguments": {"FunctionName": function}, "End": True,
+             "TimeoutSeconds": "{% $states.input.left %}",
+             "Catch": [{"ErrorEquals": ["States.QueryEvaluationError"], "Output": "caught", "Next": "Caught"}]}
+    definition = only(state)
+    definition["States"]["Caught"] = {"Type": "Succeed"}
+    machine = lab.machine(definition, ("lambda:InvokeFunction", function))
+    assert json.loads(lab.run(machine, {"left": "soon"})["output"]) == "caught"
+    assert json.loads(lab.run(machine, {"left": 0})["output"]) == "caught"
+    assert json.loads(lab.run(machine, {"left": 60})["output"])["Payload"] == 1

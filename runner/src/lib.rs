@@ -1,0 +1,91 @@
+//! The runner: the one program of a task. It takes a work order, plans or applies with the pinned engine under the
+//! workspace's identity, and leaves a receipt.
+
+pub mod aws;
+pub mod cloud;
+pub mod config;
+pub mod engine;
+pub mod environment;
+pub mod error;
+pub mod log;
+pub mod mask;
+pub mod task;
+
+mod apply;
+mod backend;
+mod folder;
+mod identity;
+mod leftovers;
+mod lines;
+mod order;
+mod output;
+mod phase;
+mod plan;
+mod prepare;
+mod providers;
+mod secrets;
+mod state;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use plangate_gate::time::Timestamp;
+use rustix::fs::Mode;
+
+use crate::config::Config;
+use crate::engine::Stop;
+use crate::environment::Invocation;
+use crate::error::{Result, RunnerError};
+use crate::task::{Task, run};
+
+/// The whole program. Its exit code is 0 if and only if it has written a receipt, whatever that says.
+#[must_use]
+pub fn main() -> ExitCode {
+    match task() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stdout(), "plangate: no receipt was written: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task() -> Result<()> {
+    let stop = Stop::on_signals()?;
+    // Engines write their files for everybody to read.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    leftovers::inherit()?;
+    let own = std::env::current_exe()
+        .map_err(|error| RunnerError::unusable(format!("where the runner stands is not known: {}", error.kind())))?;
+    let config = Config::load(&own.with_file_name("runner.json"))?;
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let invocation = Invocation::from_variables(variables)?;
+    let cloud = aws::Aws::new(&config, &invocation)?;
+    // Only root can become another user.
+    let user = config.engine_user.filter(|_| rustix::process::geteuid().is_root());
+    run(Task {
+        config: &config,
+        cloud: &cloud,
+        invocation: &invocation,
+        clock: &now,
+        stop: &stop,
+        user,
+        end_leftovers: true,
+        retry_pause: Duration::from_secs(2),
+        out: Box::new(std::io::stdout()),
+    })
+    .map(drop)
+}
+
+fn now() -> Timestamp {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    // A clock beyond the year 9999 lets every order expire, which is the safe side.
+    i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_unix_seconds(seconds).ok()).unwrap_or_else(latest)
+}
+
+fn latest() -> Timestamp {
+    let epoch = "1970-01-01T00:00:00Z".parse::<Timestamp>();
+    epoch.map(|epoch| (0..63).fold(epoch, |moment, _| moment.plus_seconds(u32::MAX))).unwrap_or_else(|_| latest())
+}

@@ -1,0 +1,4 @@
+﻿# bom
+locals {
+  a = 1
+}

@@ -1,0 +1,6 @@
+locals {
+  crlf = <<EOT
+hello
+EOT
+  other = 2
+}

@@ -1,0 +1,410 @@
+//! What is configured: workspaces, policies, grants and principals, as documents `{kind, id, namespace, owner, etag, spec}`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{DocumentId, Person, WorkspaceId};
+
+/// The most bytes that a document's spec may have.
+pub const SPEC_LIMIT: usize = 64 * 1024;
+
+/// The kinds of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DocumentKind {
+    /// A workspace.
+    Workspace,
+    /// A guardrail policy.
+    Policy,
+    /// What a person may do where.
+    Grant,
+    /// Who a caller is.
+    Principal,
+}
+
+impl DocumentKind {
+    /// The kind's name, singular.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::Policy => "policy",
+            Self::Grant => "grant",
+            Self::Principal => "principal",
+        }
+    }
+}
+
+/// The engines that plangate runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// OpenTofu.
+    Opentofu,
+    /// Terraform.
+    Terraform,
+}
+
+impl EngineName {
+    /// The engine's name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Opentofu => "opentofu",
+            Self::Terraform => "terraform",
+        }
+    }
+}
+
+/// An engine, exactly (`R10`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    /// Which one.
+    pub name: EngineName,
+    /// Its exact version, as it prints it, without `v`.
+    pub version: String,
+}
+
+impl std::fmt::Display for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.name.as_str(), self.version)
+    }
+}
+
+/// Where a workspace's one state stands (`R1`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// The bucket.
+    pub bucket: String,
+    /// The key.
+    pub key: String,
+    /// The bucket's region.
+    pub region: String,
+}
+
+/// A variable whose value is read by the runner, under the workspace's role, from a parameter (`R21`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretReference {
+    /// The variable's name.
+    pub variable: String,
+    /// The SSM parameter's name.
+    pub parameter: String,
+}
+
+/// Attributes that are never shown: a further mask beyond the engine's own, never the control.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Withheld {
+    /// Patterns of resource types, `*` stands for any text.
+    pub types: Vec<String>,
+    /// Patterns of attribute paths.
+    pub paths: Vec<String>,
+}
+
+/// How a reviewer is reached. Only the one that always asks a person exists so far (`R43`).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "binding", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ReviewerBinding {
+    /// Always asks a person.
+    #[default]
+    AlwaysEscalate,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn an_hour() -> u32 {
+    3600
+}
+
+/// A workspace's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceSpec {
+    /// What people call it. May change; the id may not.
+    pub name: String,
+    /// The engine that plans and applies (`R10`).
+    pub engine: Engine,
+    /// Its one state (`R1`).
+    pub state: Reference,
+    /// The ARN of the role that plans (`R18`).
+    pub plan_role: String,
+    /// The ARN of the role that applies (`R16`).
+    pub apply_role: String,
+    /// The bucket of its artifacts, under its sealed key (`R15`).
+    pub sealed_bucket: String,
+    /// The ARN of its sealed KMS key.
+    pub sealed_key: String,
+    /// References to secrets, never values (`R21`).
+    #[serde(default)]
+    pub secrets: Vec<SecretReference>,
+    /// The policy document that judges its runs.
+    pub policy: DocumentId,
+    /// How long a plan may be decided on and applied, in seconds, 60 to 604800 (`R13`).
+    #[serde(default = "an_hour")]
+    pub plan_expiry_seconds: u32,
+    /// Whether an eligible run may be approved without a person (`R34`).
+    #[serde(default)]
+    pub automatic_approval: bool,
+    /// Whether it manages the gate itself, its rules or its policy (`R35`).
+    #[serde(default)]
+    pub manages_gate: bool,
+    /// Whether the approver must be another person than the proposer (`R47`).
+    #[serde(default = "yes")]
+    pub distinct_approver: bool,
+    /// The reviewer (`R43`).
+    #[serde(default)]
+    pub reviewer: ReviewerBinding,
+}
+
+/// A field of a document that says something it may not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {problem}")]
+pub struct SpecError {
+    /// Which field.
+    pub field: &'static str,
+    /// What is wrong with it, and what is expected.
+    pub problem: String,
+}
+
+fn require(field: &'static str, holds: bool, problem: impl Into<String>) -> Result<(), SpecError> {
+    if holds { Ok(()) } else { Err(SpecError { field, problem: problem.into() }) }
+}
+
+fn plain(text: &str, most: usize) -> bool {
+    !text.is_empty() && text.chars().count() <= most && !text.chars().any(char::is_control)
+}
+
+/// Whether `text` is a variable name as engines take it.
+fn variable_name(text: &str) -> bool {
+    text.len() <= 128
+        && text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+impl WorkspaceSpec {
+    /// Checks everything that can be checked of the spec of workspace `id` without asking anybody.
+    ///
+    /// # Errors
+    /// The first field that says what it may not.
+    pub fn validate(&self, id: &WorkspaceId) -> Result<(), SpecError> {
+        require("name", plain(&self.name, 128), "is 1 to 128 characters without control characters")?;
+        require("name", self.name.parse::<WorkspaceId>().is_err(), "may not look like a workspace id")?;
+        let version = &self.engine.version;
+        let exact = version.split('.').count() == 3
+            && version.len() <= 32
+            && version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+            && version.bytes().next().is_some_and(|b| b.is_ascii_digit());
+        require("engine.version", exact, "is an exact version such as `1.11.4`, not a range")?;
+        require("state.bucket", plain(&self.state.bucket, 63), "is a bucket's name")?;
+        require("state.key", plain(&self.state.key, 512), "is an object's key")?;
+        require("state.region", plain(&self.state.region, 32), "is a region")?;
+        for (field, arn, path) in
+            [("plan_role", &self.plan_role, "plangate/plan/"), ("apply_role", &self.apply_role, "plangate/apply/")]
+        {
+            // The paths are what the orchestrator may pass on (`R20`); a role elsewhere could never run.
+            let expected = format!("is `arn:aws:iam::ACCOUNT:role/{path}NAME` and names the workspace `{id}`");
+            let name = arn.split(":role/").nth(1).and_then(|rest| rest.strip_prefix(path));
+            let good = arn.starts_with("arn:aws") && plain(arn, 512) && name.is_some_and(|n| n.contains(id.as_str()));
+            require(field, good, expected)?;
+        }
+        require("apply_role", self.plan_role != self.apply_role, "is another role than `plan_role`")?;
+        require("sealed_bucket", plain(&self.sealed_bucket, 63), "is a bucket's name")?;
+        require("sealed_key", self.sealed_key.starts_with("arn:aws") && plain(&self.sealed_key, 512), "is a key's ARN")?;
+        require("secrets", self.secrets.len() <= 64, "has at most 64 entries")?;
+        let mut seen = std::collections::BTreeSet::new();
+        for secret in &self.secrets {
+            require("secrets.variable", variable_name(&secret.variable), "is the name of a variable")?;
+            require("secrets.variable", seen.insert(&secret.variable), "is named once")?;
+            let prefix = format!("/plangate/{id}/");
+            let inside = secret.parameter.starts_with(&prefix) && plain(&secret.parameter, 512);
+            require("secrets.parameter", inside, format!("begins with `{prefix}`"))?;
+        }
+        let expiry = (60..=604_800).contains(&self.plan_expiry_seconds);
+        require("plan_expiry_seconds", expiry, "is between 60 and 604800")?;
+        let manages = !(self.manages_gate && self.automatic_approval);
+        require("automatic_approval", manages, "cannot be on where `manages_gate` is")
+    }
+}
+
+/// One thing that a person may be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// See runs, projections, records.
+    Read,
+    /// Read the logs of phases.
+    ReadLogs,
+    /// Propose runs.
+    Propose,
+    /// Decide on runs (`R45`).
+    Approve,
+    /// Change configuration.
+    Administer,
+}
+
+/// Where a grant holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scope {
+    /// One workspace.
+    Workspace(WorkspaceId),
+    /// Every workspace, and what belongs to none.
+    Everywhere(Star),
+}
+
+/// The text `*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Star {
+    /// `*`
+    #[serde(rename = "*")]
+    Star,
+}
+
+/// What a person may do where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantSpec {
+    /// The person.
+    pub person: Person,
+    /// Where.
+    pub workspaces: Vec<Scope>,
+    /// What.
+    pub actions: Vec<Action>,
+}
+
+impl GrantSpec {
+    /// Checks the spec.
+    ///
+    /// # Errors
+    /// A list that is empty or too long.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        require("workspaces", (1..=200).contains(&self.workspaces.len()), "has 1 to 200 entries")?;
+        require("actions", (1..=8).contains(&self.actions.len()), "has 1 to 8 entries")
+    }
+
+    /// Whether this grant allows `action` on `workspace`; `None` is what belongs to no workspace.
+    #[must_use]
+    pub fn allows(&self, action: Action, workspace: Option<&WorkspaceId>) -> bool {
+        self.actions.contains(&action)
+            && self.workspaces.iter().any(|scope| match scope {
+                Scope::Everywhere(Star::Star) => true,
+                Scope::Workspace(id) => Some(id) == workspace,
+            })
+    }
+}
+
+/// An IAM identity, as a request shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IamMatch {
+    /// The account, twelve digits.
+    pub account: String,
+    /// The role's name. A path does not show in a request.
+    pub role: String,
+    /// The role's unique id (`AROA...`), so that a role made anew under the old name is somebody else.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub role_id: Option<String>,
+    /// The session's name; only for roles whose trust pins it to the person (IAM Identity Center).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<String>,
+}
+
+/// Who a caller is (`R50`): IAM identities to one person or bot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrincipalSpec {
+    /// The name by which grants and records know it.
+    pub person: Person,
+    /// Whether it is a bot, which may name the person behind a proposal.
+    #[serde(default)]
+    pub bot: bool,
+    /// The IAM identities that are this person's.
+    pub iam: Vec<IamMatch>,
+}
+
+impl PrincipalSpec {
+    /// Checks the spec.
+    ///
+    /// # Errors
+    /// A list that is empty or too long, or an identity that cannot occur.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        require("iam", (1..=20).contains(&self.iam.len()), "has 1 to 20 entries")?;
+        for each in &self.iam {
+            let account = each.account.len() == 12 && each.account.bytes().all(|b| b.is_ascii_digit());
+            require("iam.account", account, "has twelve digits")?;
+            let name = |text: &str| {
+                (1..=64).contains(&text.len())
+                    && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+=,.@-".contains(&b))
+            };
+            require("iam.role", name(&each.role), "is a role's name without its path")?;
+            require("iam.session", each.session.as_deref().is_none_or(name), "is a session's name")?;
+            let id = |text: &str| (16..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric());
+            require("iam.role_id", each.role_id.as_deref().is_none_or(id), "is a role's unique id")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace() -> (WorkspaceId, WorkspaceSpec) {
+        let id = WorkspaceId::new([3; 10]);
+        let spec = serde_json::from_value(serde_json::json!({
+            "name": "payments", "engine": {"name": "opentofu", "version": "1.11.6"},
+            "state": {"bucket": "b", "key": "state/terraform.tfstate", "region": "eu-central-1"},
+            "plan_role": format!("arn:aws:iam::123456789012:role/plangate/plan/{id}-plan"),
+            "apply_role": format!("arn:aws:iam::123456789012:role/plangate/apply/{id}-apply"),
+            "sealed_bucket": "b", "sealed_key": "arn:aws:kms:eu-central-1:123456789012:key/1",
+            "secrets": [{"variable": "db_password", "parameter": format!("/plangate/{id}/db_password")}],
+            "policy": "default"
+        }))
+        .unwrap();
+        (id, spec)
+    }
+
+    #[test]
+    fn automatic_approval_is_off_and_a_second_person_is_asked_by_default() {
+        let (id, spec) = workspace();
+        spec.validate(&id).unwrap();
+        assert!(!spec.automatic_approval && !spec.manages_gate && spec.distinct_approver);
+        assert_eq!(spec.plan_expiry_seconds, 3600);
+        assert_eq!(spec.reviewer, ReviewerBinding::AlwaysEscalate);
+    }
+
+    #[test]
+    fn what_a_workspace_may_not_say_is_named() {
+        let (id, good) = workspace();
+        let refused = |change: fn(&mut WorkspaceSpec)| {
+            let mut spec = good.clone();
+            change(&mut spec);
+            spec.validate(&id).unwrap_err().field
+        };
+        assert_eq!(refused(|s| s.engine.version = "~> 1.11".into()), "engine.version");
+        assert_eq!(refused(|s| s.apply_role = s.plan_role.clone()), "apply_role");
+        assert_eq!(refused(|s| s.plan_role = "arn:aws:iam::123456789012:role/admin".into()), "plan_role");
+        assert_eq!(refused(|s| s.secrets[0].parameter = "/other/db".into()), "secrets.parameter");
+        assert_eq!(refused(|s| s.secrets.push(s.secrets[0].clone())), "secrets.variable");
+        assert_eq!(refused(|s| s.plan_expiry_seconds = 1), "plan_expiry_seconds");
+        assert_eq!(refused(|s| (s.manages_gate, s.automatic_approval) = (true, true)), "automatic_approval");
+    }
+
+    #[test]
+    fn a_grant_holds_where_it_says_and_nowhere_else() {
+        let (id, other) = (WorkspaceId::new([3; 10]), WorkspaceId::new([4; 10]));
+        let grant = GrantSpec {
+            person: "ana".parse().unwrap(),
+            workspaces: vec![Scope::Workspace(id.clone())],
+            actions: vec![Action::Propose],
+        };
+        assert!(grant.allows(Action::Propose, Some(&id)));
+        assert!(!grant.allows(Action::Approve, Some(&id)));
+        assert!(!grant.allows(Action::Propose, Some(&other)));
+        assert!(!grant.allows(Action::Propose, None));
+    }
+}

@@ -1,0 +1,32 @@
+//! The decision core: plan documents, projections, guardrails, verdicts, the life of a run, decisions, audit events.
+//!
+//! Pure: no I/O, no async, no clock, no randomness, no AWS. Everything that has been checked has a type that only the
+//! check can make.
+
+pub mod actions;
+pub mod audit;
+pub mod canonical;
+pub mod digest;
+pub mod document;
+pub mod documents;
+mod echo;
+pub mod failure;
+pub mod guardrails;
+pub mod ids;
+mod json;
+pub mod lifecycle;
+pub mod lock;
+mod mask;
+pub mod order;
+mod path;
+pub mod pattern;
+pub mod policy;
+pub mod projection;
+pub mod receipt;
+pub mod render;
+pub mod run;
+pub mod state;
+pub mod time;
+pub mod untrusted;
+pub mod value;
+pub mod verdict;

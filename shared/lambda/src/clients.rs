@@ -1,0 +1,53 @@
+//! The stores that a function works on, made once a process. What a function's role may do of it is IAM's to say.
+
+use plangate_record::aws::{self, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, StepFunctions};
+
+use crate::settings::{MissingSetting, Settings};
+
+/// All stores. A client costs nothing until it is used.
+#[derive(Debug)]
+pub struct Clients {
+    /// The table and the audit table.
+    pub store: DynamoStore,
+    /// The exchange bucket.
+    pub objects: S3Objects,
+    /// The two state machines.
+    pub workflow: StepFunctions,
+    /// The runners' cluster.
+    pub tasks: EcsTasks,
+    /// The runners' logs.
+    pub logs: CloudWatchLogs,
+    /// The order key.
+    pub signer: KmsSigner,
+    /// The role that administers before there are principals.
+    pub administrator: String,
+}
+
+impl Clients {
+    /// The stores that the environment names.
+    ///
+    /// # Errors
+    /// A setting that every function needs is not there.
+    pub async fn from_environment() -> Result<Self, MissingSetting> {
+        let config = aws::configuration().await;
+        let tasks = EcsTasks::new(aws_sdk_ecs::Client::new(&config), Settings::optional("PLANGATE_CLUSTER"));
+        let group = Settings::optional("PLANGATE_LOG_GROUP");
+        Ok(Self {
+            store: DynamoStore::new(
+                aws_sdk_dynamodb::Client::new(&config),
+                Settings::required("PLANGATE_TABLE")?,
+                Settings::required("PLANGATE_AUDIT_TABLE")?,
+            ),
+            objects: S3Objects::new(aws_sdk_s3::Client::new(&config), Settings::required("PLANGATE_BUCKET")?),
+            workflow: StepFunctions::new(
+                aws_sdk_sfn::Client::new(&config),
+                Settings::optional("PLANGATE_MACHINE_PLAN_ONLY"),
+                Settings::optional("PLANGATE_MACHINE_APPLICABLE"),
+            ),
+            logs: CloudWatchLogs::new(aws_sdk_cloudwatchlogs::Client::new(&config), tasks.clone(), group),
+            tasks,
+            signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), Settings::optional("PLANGATE_ORDER_KEY")),
+            administrator: Settings::optional("PLANGATE_ADMINISTRATOR"),
+        })
+    }
+}

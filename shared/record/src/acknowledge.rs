@@ -1,0 +1,72 @@
+//! Opening a quarantined lock again: somebody has looked, and a plan-only run has recorded the state since.
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::documents::Action;
+use plangate_gate::ids::WorkspaceId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::lock::LockState;
+use plangate_gate::run::{Actor, Kind};
+use plangate_gate::time::Timestamp;
+use plangate_wire::{AcknowledgeRequest, Reason};
+
+use crate::access::Caller;
+use crate::attempt::Attempts;
+use crate::error::{Error, Refusal};
+use crate::finish::{pass_on, sleeping_holder};
+use crate::rows::{ChainRow, LockRow, RunRow};
+use crate::store::Store;
+use crate::workflow::Workflow;
+
+/// Opens the lock of `workspace` on behalf of `caller`, and gives it to the head of the line.
+///
+/// # Errors
+/// A refusal, or AWS does not answer.
+pub async fn acknowledge(
+    store: &dyn Store,
+    workflow: &dyn Workflow,
+    caller: &Caller,
+    workspace: &WorkspaceId,
+    request: &AcknowledgeRequest,
+    now: Timestamp,
+) -> Result<(), Error> {
+    caller.require(Action::Administer, Some(workspace))?;
+    let note = &request.note;
+    if note.trim().is_empty() || note.chars().count() > 1000 || note.chars().any(char::is_control) {
+        let message = "`note` is 1 to 1000 characters without control characters";
+        return Err(Refusal::new(Reason::InvalidRequest, message).into());
+    }
+    let refuse = |message: &str| Error::from(Refusal::new(Reason::NothingToAcknowledge, message));
+    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let mut attempts = Attempts::new(workspace.as_str());
+    loop {
+        let mut lock = LockRow::load(store, workspace).await?;
+        let LockState::Quarantined { since, .. } = lock.lock.lock else {
+            return Err(refuse("the workspace's lock is not quarantined"));
+        };
+        let shown = match RunRow::load(store, &request.run).await {
+            Err(Error::NoSuchRun) => return Err(refuse("there is no such run")),
+            other => other?.run,
+        };
+        let looked = shown.workspace == *workspace
+            && shown.kind == Kind::PlanOnly
+            && matches!(shown.status, Status::Planned | Status::NoChanges)
+            && shown.proposed_at >= since
+            && shown.plan.is_some();
+        if !looked {
+            return Err(refuse("that run is not a plan-only run of this workspace, made since the quarantine and ended well"));
+        }
+        let mut writes = pass_on(store, &mut lock, &actor, now).await?;
+        writes.push(lock.put()?);
+        let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
+        ledger.append(now, &actor, What::LockAcknowledged { note: note.clone(), run: request.run.clone() })?;
+        writes.extend(ledger.writes()?);
+        if attempts.settle(store.transact(writes).await).await?.is_some() {
+            if let Some((run, token)) = sleeping_holder(store, workspace).await? {
+                if let Err(error) = workflow.wake(&token).await {
+                    tracing::warn!(%run, %error, "the next run holds the lock and was not woken; the sweeper will");
+                }
+            }
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Admission: an applicable run holds its workspace's lock, or stands in its line; a plan-only run needs neither (`R3`).
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::failure::FailureReason;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::lock::LockState;
+use plangate_gate::run::{Actor, Kind, failure};
+use plangate_gate::time::Timestamp;
+
+use crate::attempt::Attempts;
+use crate::error::Error;
+use crate::finish::{Ending, finish};
+use crate::objects::Objects;
+use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow};
+use crate::store::Store;
+use crate::workflow::Workflow;
+
+/// What admission came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// The run may go on; its execution was woken.
+    Admitted,
+    /// The run stands in the line; whoever ends before it wakes its execution.
+    Parked,
+}
+
+/// Admits a run whose execution waits with `token`. Called again, it reads again: a run that was granted the lock
+/// meanwhile goes on, another only has its token replaced.
+///
+/// # Errors
+/// AWS does not answer, or others went first every time.
+pub async fn admit(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    workflow: &dyn Workflow,
+    run: &RunId,
+    token: &str,
+    now: Timestamp,
+) -> Result<Admission, Error> {
+    let actor = Actor::gate("admit");
+    let mut attempts = Attempts::new(run.as_str());
+    loop {
+        let mut row = RunRow::load(store, run).await?;
+        let outcome = match row.run.status {
+            Status::Proposed if !bundle_intact(objects, &row).await? => {
+                let detail = format!("the bundle `{}` is not there whole", row.run.bundle.digest);
+                let ending = Ending::failed(failure(FailureReason::BundleInvalid, detail), actor.clone());
+                finish(store, row, ending, now).await?
+            }
+            Status::Proposed => {
+                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
+                let mut writes = Vec::new();
+                let mut parked = false;
+                if row.run.kind == Kind::Applicable {
+                    let mut lock = LockRow::load(store, &row.run.workspace).await?;
+                    let line = PlaceRow::line(store, &row.run.workspace, 1).await?;
+                    if lock.lock.lock == LockState::Free && line.is_empty() {
+                        row.run.fence = lock.lock.grant(run);
+                    } else {
+                        parked = true;
+                        lock.lock.tail += 1;
+                        row.run.queued_as = Some(lock.lock.tail);
+                        row.token = Some(token.to_owned());
+                        writes.push(PlaceRow::append(&row.run.workspace, lock.lock.tail, run)?);
+                    }
+                    writes.push(lock.put()?);
+                }
+                if parked {
+                    row.run.step(Status::Queued, now)?;
+                    chain.append(now, &actor, What::RunQueued { place: row.run.queued_as.unwrap_or_default() })?;
+                } else {
+                    row.run.step(Status::Planning, now)?;
+                    chain.append(now, &actor, What::RunAdmitted { fence: row.run.fence })?;
+                }
+                writes.push(row.put()?);
+                writes.extend(chain.writes()?);
+                store.transact(writes).await
+            }
+            Status::Queued if row.token.as_deref() == Some(token) => return Ok(Admission::Parked),
+            Status::Queued => {
+                row.token = Some(token.to_owned());
+                store.transact(vec![row.put()?]).await
+            }
+            // The lock is mine, or there is nothing to wait for: on, and the next step looks for itself.
+            _ => {
+                workflow.wake(token).await?;
+                return Ok(Admission::Admitted);
+            }
+        };
+        attempts.settle(outcome).await?;
+    }
+}
+
+/// Whether the bundle that was proposed is there, whole, by S3's own checksum (`R4`).
+async fn bundle_intact(objects: &dyn Objects, row: &RunRow) -> Result<bool, Error> {
+    let bundle = &row.run.bundle;
+    Ok(matches!(objects.head(&bundle.key).await?, Some((bytes, Some(digest))) if bytes == bundle.bytes && digest == bundle.digest))
+}

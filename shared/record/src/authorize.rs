@@ -1,0 +1,154 @@
+//! Authorising the apply: the record says approved, alive and holder of the lock; then the signed order (`R3`, `R7`, `R9`, `R13`).
+
+use async_trait::async_trait;
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::digest::Digest;
+use plangate_gate::failure::FailureReason;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::order::{ApprovedPlan, Phase, Signature, Signatures};
+use plangate_gate::run::{Actor, ApplyRecord, Choice, Kind, Run, failure};
+use plangate_gate::time::Timestamp;
+
+use crate::attempt::Attempts;
+use crate::documents::pinned_policy;
+use crate::error::Error;
+use crate::finish::{Ending, finish};
+use crate::objects::{Objects, order_key, put_same, signatures_key};
+use crate::prepare::{self, TaskParameters, held, not_ready};
+use crate::rows::{ChainRow, RunRow, write};
+use crate::store::Store;
+use crate::workflow::WorkflowError;
+
+/// Who signs apply orders.
+#[async_trait]
+pub trait Signer: Send + Sync {
+    /// Signs bytes by their SHA-256.
+    async fn sign(&self, digest: &Digest) -> Result<Signature, WorkflowError>;
+}
+
+/// Turns an approved run into one that is applying, and orders the apply. Called again, it orders the same.
+///
+/// # Errors
+/// `Ended` where it ends the run (expired, or not what it says it is); `NotApproved` where nobody has decided and the
+/// plan still lives; or AWS does not answer.
+pub async fn authorize(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    signer: &dyn Signer,
+    run: &RunId,
+    now: Timestamp,
+) -> Result<TaskParameters, Error> {
+    let actor = Actor::gate("authorize");
+    let mut attempts = Attempts::new(run.as_str());
+    loop {
+        let mut row = RunRow::load(store, run).await?;
+        let ending = match row.run.status {
+            Status::Applying => return order(store, objects, signer, &row.run).await,
+            Status::AwaitingApproval if row.run.plan_expired(now) => Some(Ending::new(Status::Expired, actor.clone())),
+            Status::AwaitingApproval => return Err(Error::NotApproved),
+            Status::Approved if row.run.kind != Kind::Applicable => {
+                let detail = "the record's kind is not one that may be applied";
+                Some(Ending::failed(failure(FailureReason::KindMismatch, detail), actor.clone()))
+            }
+            Status::Approved if row.run.plan_expired(now) => {
+                let detail = "the plan expired after it was approved";
+                Some(Ending::failed(failure(FailureReason::PlanExpired, detail), actor.clone()))
+            }
+            Status::Approved if !held(store, &row.run).await? => {
+                let detail = "the run does not hold its workspace's lock";
+                Some(Ending::failed(failure(FailureReason::LockLost, detail), actor.clone()))
+            }
+            Status::Approved => None,
+            status => return Err(not_ready(status)),
+        };
+        let outcome = match ending {
+            Some(ending) => {
+                let status = ending.status;
+                let ended = finish(store, row, ending, now).await?;
+                if attempts.settle(ended).await?.is_some() {
+                    return Err(Error::Ended { status });
+                }
+                continue;
+            }
+            None => {
+                row.run.step(Status::Applying, now)?;
+                let bytes = apply_order(store, &row.run, now).await?;
+                let digest = Digest::of(&bytes);
+                row.run.apply = Some(ApplyRecord {
+                    order: digest,
+                    ordered_at: now,
+                    caller: None,
+                    exit_code: None,
+                    state_before: None,
+                    state_after: None,
+                    errored_state: None,
+                    state_lock: None,
+                });
+                row.token = None;
+                let (artifact, projection) = decided_on(&row.run)?;
+                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
+                chain.append(now, &actor, What::ApplyOrdered { order: digest, artifact, projection })?;
+                let mut writes = vec![row.put()?];
+                writes.extend(chain.writes()?);
+                store.transact(writes).await
+            }
+        };
+        attempts.settle(outcome).await?;
+    }
+}
+
+/// The digests of artifact and projection, if a recorded approval is on that very projection.
+fn decided_on(run: &Run) -> Result<(Digest, Digest), Error> {
+    let invalid = |error: &str| Error::RecordInvalid { what: "an approved run", error: error.to_owned() };
+    let plan = run.plan.as_ref().ok_or_else(|| invalid("it has no plan"))?;
+    let projection = run.projection.as_ref().ok_or_else(|| invalid("it has no projection"))?.object.digest;
+    let decision = run.decision.as_ref().ok_or_else(|| invalid("it has no decision"))?;
+    if decision.choice != Choice::Approve || decision.projection != projection {
+        return Err(invalid("its decision is not an approval of its projection"));
+    }
+    Ok((plan.artifact.digest, projection))
+}
+
+async fn apply_order(store: &dyn Store, run: &Run, ordered_at: Timestamp) -> Result<Vec<u8>, Error> {
+    let invalid = |error: &str| Error::RecordInvalid { what: "an approved run", error: error.to_owned() };
+    let (_, projection) = decided_on(run)?;
+    let pinned = run.pinned.as_ref().ok_or_else(|| invalid("it was not prepared"))?;
+    let plan = run.plan.as_ref().ok_or_else(|| invalid("it has no plan"))?;
+    let policy = pinned_policy(store, &pinned.policy).await?;
+    let mut order = prepare::order(run, pinned, Phase::Apply, ordered_at, plan.expires_at)?;
+    order.approved = Some(ApprovedPlan {
+        artifact: plan.artifact.clone(),
+        projection,
+        withhold: policy.withhold,
+        lock_file: plan.lock_file.clone(),
+        state: plan.state.clone(),
+    });
+    prepare::bytes(&order)
+}
+
+/// Writes the order of a run that is applying, and its signatures: the same bytes however often.
+async fn order(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    signer: &dyn Signer,
+    run: &Run,
+) -> Result<TaskParameters, Error> {
+    let invalid = |error: &str| Error::RecordInvalid { what: "an apply order", error: error.to_owned() };
+    let apply = run.apply.as_ref().ok_or_else(|| invalid("the run has none"))?;
+    let bytes = apply_order(store, run, apply.ordered_at).await?;
+    if Digest::of(&bytes) != apply.order {
+        return Err(invalid("its digest is another than was recorded"));
+    }
+    if !put_same(objects, &order_key(&run.workspace, &run.id, Phase::Apply), &bytes).await? {
+        return Err(invalid("another order stands in its place"));
+    }
+    let key = signatures_key(&run.workspace, &run.id);
+    if objects.head(&key).await?.is_none() {
+        let signatures = Signatures { signatures: vec![signer.sign(&apply.order).await?] };
+        // Whoever signs at the same time signs the same bytes: either signature will do.
+        objects.put_new(&key, write("signatures", &signatures)?.into_bytes()).await?;
+    }
+    let role = run.pinned.as_ref().ok_or_else(|| invalid("the run was not prepared"))?.spec.apply_role.clone();
+    Ok(TaskParameters::of(run, Phase::Apply, &role))
+}

@@ -1,0 +1,317 @@
+//! The table and the audit table in DynamoDB.
+
+use std::collections::{BTreeMap, HashMap};
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
+use plangate_gate::audit::{Chain, SealedEvent};
+
+use crate::aws::kind;
+use crate::store::{Item, Key, Store, StoreError, StoredEvent, Write};
+
+/// The attributes that are not an item's own text attributes.
+const OWN: [&str; 9] = ["pk", "sk", "version", "body", "lists_pk", "lists_sk", "open_pk", "open_sk", "ttl"];
+
+/// The gate's two tables.
+#[derive(Debug, Clone)]
+pub struct DynamoStore {
+    client: Client,
+    table: String,
+    audit: String,
+}
+
+impl DynamoStore {
+    /// The tables with these names.
+    #[must_use]
+    pub fn new(client: Client, table: String, audit: String) -> Self {
+        Self { client, table, audit }
+    }
+
+    fn transact_item(&self, write: Write) -> Result<TransactWriteItem, StoreError> {
+        let built = |error: aws_sdk_dynamodb::error::BuildError| StoreError::Corrupt(error.to_string());
+        let absent = "attribute_not_exists(pk)";
+        let same = "version = :version";
+        let item = TransactWriteItem::builder();
+        let item = match write {
+            Write::Put(put) => {
+                let expected = put.version;
+                let builder = Put::builder().table_name(&self.table).set_item(Some(attributes(put)));
+                let builder = if expected == 0 {
+                    builder.condition_expression(absent)
+                } else {
+                    builder.condition_expression(same).expression_attribute_values(":version", number(expected))
+                };
+                item.put(builder.build().map_err(built)?)
+            }
+            Write::Delete(key, version) => {
+                let builder = Delete::builder().table_name(&self.table).set_key(Some(key_attributes(&key)));
+                let builder = builder.condition_expression(same).expression_attribute_values(":version", number(version));
+                item.delete(builder.build().map_err(built)?)
+            }
+            Write::Check(key, version) => {
+                let builder = ConditionCheck::builder().table_name(&self.table).set_key(Some(key_attributes(&key)));
+                let builder = if version == 0 {
+                    builder.condition_expression(absent)
+                } else {
+                    builder.condition_expression(same).expression_attribute_values(":version", number(version))
+                };
+                item.condition_check(builder.build().map_err(built)?)
+            }
+            Write::Event(event) => {
+                let builder = Put::builder().table_name(&self.audit).set_item(Some(event_attributes(event)));
+                item.put(builder.condition_expression(absent).build().map_err(built)?)
+            }
+        };
+        Ok(item.build())
+    }
+}
+
+fn number(value: u64) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+fn key_attributes(key: &Key) -> HashMap<String, AttributeValue> {
+    HashMap::from([("pk".to_owned(), text(&key.pk)), ("sk".to_owned(), text(&key.sk))])
+}
+
+fn attributes(item: Item) -> HashMap<String, AttributeValue> {
+    let mut map: HashMap<String, AttributeValue> =
+        item.attributes.into_iter().map(|(name, value)| (name, text(value))).collect();
+    map.extend(key_attributes(&item.key));
+    map.insert("version".to_owned(), number(item.version + 1));
+    map.insert("body".to_owned(), text(item.body));
+    for (prefix, place) in [("lists", item.lists), ("open", item.open)] {
+        if let Some((pk, sk)) = place {
+            map.insert(format!("{prefix}_pk"), text(pk));
+            map.insert(format!("{prefix}_sk"), text(sk));
+        }
+    }
+    if let Some(ttl) = item.ttl {
+        map.insert("ttl".to_owned(), AttributeValue::N(ttl.to_string()));
+    }
+    map
+}
+
+fn event_attributes(event: SealedEvent) -> HashMap<String, AttributeValue> {
+    HashMap::from([
+        ("pk".to_owned(), text(event.chain.to_string())),
+        ("sk".to_owned(), text(event_place(event.seq))),
+        ("event".to_owned(), text(event.bytes)),
+        ("digest".to_owned(), text(event.digest.to_string())),
+    ])
+}
+
+fn event_place(seq: u64) -> String {
+    format!("{seq:010}")
+}
+
+fn string(map: &mut HashMap<String, AttributeValue>, name: &str) -> Option<String> {
+    match map.remove(name) {
+        Some(AttributeValue::S(value)) => Some(value),
+        _ => None,
+    }
+}
+
+fn integer<T: std::str::FromStr>(map: &mut HashMap<String, AttributeValue>, name: &str) -> Option<T> {
+    match map.remove(name) {
+        Some(AttributeValue::N(value)) => value.parse().ok(),
+        _ => None,
+    }
+}
+
+fn item(mut map: HashMap<String, AttributeValue>) -> Result<Item, StoreError> {
+    let (Some(pk), Some(sk)) = (string(&mut map, "pk"), string(&mut map, "sk")) else {
+        return Err(StoreError::Corrupt("an item without a key".to_owned()));
+    };
+    let corrupt = || StoreError::Corrupt(format!("{pk}/{sk}"));
+    let version = integer(&mut map, "version").ok_or_else(corrupt)?;
+    let body = string(&mut map, "body").ok_or_else(corrupt)?;
+    let mut place = |prefix: &str| {
+        let pk = string(&mut map, &format!("{prefix}_pk"))?;
+        Some((pk, string(&mut map, &format!("{prefix}_sk"))?))
+    };
+    let (lists, open) = (place("lists"), place("open"));
+    let ttl = integer(&mut map, "ttl");
+    let attributes: BTreeMap<String, String> = map
+        .into_iter()
+        .filter(|(name, _)| !OWN.contains(&name.as_str()))
+        .filter_map(|(name, value)| if let AttributeValue::S(value) = value { Some((name, value)) } else { None })
+        .collect();
+    Ok(Item { key: Key { pk, sk }, version, body, attributes, lists, open, ttl })
+}
+
+fn unavailable<E, R>(error: &aws_smithy_runtime_api::client::result::SdkError<E, R>) -> StoreError
+where
+    E: aws_smithy_types::error::metadata::ProvideErrorMetadata,
+{
+    StoreError::Unavailable(kind(error))
+}
+
+#[async_trait]
+impl Store for DynamoStore {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        let request = self.client.get_item().table_name(&self.table).set_key(Some(key_attributes(key)));
+        let answer = request.consistent_read(true).send().await.map_err(|error| unavailable(&error))?;
+        answer.item.map(item).transpose()
+    }
+
+    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
+        let mut query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .expression_attribute_values(":pk", text(pk))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        query = if prefix.is_empty() {
+            query.key_condition_expression("pk = :pk")
+        } else {
+            query
+                .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
+                .expression_attribute_values(":prefix", text(prefix))
+        };
+        let mut found = Vec::new();
+        let mut start = None;
+        loop {
+            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|e| unavailable(&e))?;
+            for each in answer.items.unwrap_or_default() {
+                found.push(item(each)?);
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn list(
+        &self,
+        list: &str,
+        before: Option<&str>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Vec<Item>, StoreError> {
+        let mut query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name("lists")
+            .scan_index_forward(!newest_first)
+            .expression_attribute_values(":list", text(list))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        query = match before {
+            None => query.key_condition_expression("lists_pk = :list"),
+            Some(place) => query
+                .key_condition_expression(if newest_first {
+                    "lists_pk = :list AND lists_sk < :place"
+                } else {
+                    "lists_pk = :list AND lists_sk > :place"
+                })
+                .expression_attribute_values(":place", text(place)),
+        };
+        let mut found = Vec::new();
+        let mut start = None;
+        loop {
+            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|e| unavailable(&e))?;
+            for each in answer.items.unwrap_or_default() {
+                found.push(item(each)?);
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+    }
+
+    async fn open(&self, after: Option<&(String, Key)>, limit: usize) -> Result<Vec<Item>, StoreError> {
+        let start = after.map(|(sk, key)| {
+            let mut start = key_attributes(key);
+            start.insert("open_pk".to_owned(), text("OPEN"));
+            start.insert("open_sk".to_owned(), text(sk));
+            start
+        });
+        let query = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .index_name("open")
+            .key_condition_expression("open_pk = :open")
+            .expression_attribute_values(":open", text("OPEN"))
+            .set_exclusive_start_key(start)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let answer = query.send().await.map_err(|error| unavailable(&error))?;
+        answer.items.unwrap_or_default().into_iter().map(item).collect()
+    }
+
+    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let items = writes.into_iter().map(|write| self.transact_item(write)).collect::<Result<Vec<_>, _>>()?;
+        let sent = self.client.transact_write_items().set_transact_items(Some(items)).send().await;
+        let Err(error) = sent else { return Ok(()) };
+        if let Some(TransactWriteItemsError::TransactionCanceledException(canceled)) = error.as_service_error() {
+            let conflict = canceled
+                .cancellation_reasons()
+                .iter()
+                .filter_map(|reason| reason.code())
+                .any(|code| matches!(code, "ConditionalCheckFailed" | "TransactionConflict"));
+            if conflict {
+                return Err(StoreError::Conflict);
+            }
+        }
+        Err(unavailable(&error))
+    }
+
+    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.audit)
+            .consistent_read(true)
+            .key_condition_expression("pk = :chain AND sk >= :from")
+            .expression_attribute_values(":chain", text(chain.to_string()))
+            .expression_attribute_values(":from", text(event_place(from)))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let mut found = Vec::new();
+        let mut start = None;
+        loop {
+            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|e| unavailable(&e))?;
+            for mut map in answer.items.unwrap_or_default() {
+                let corrupt = || StoreError::Corrupt(format!("an event of {chain}"));
+                let seq = string(&mut map, "sk").and_then(|sk| sk.parse().ok()).ok_or_else(corrupt)?;
+                let bytes = string(&mut map, "event").ok_or_else(corrupt)?;
+                let digest = string(&mut map, "digest").and_then(|text| text.parse().ok()).ok_or_else(corrupt)?;
+                found.push(StoredEvent { seq, bytes, digest });
+            }
+            start = answer.last_evaluated_key;
+            if start.is_none() || found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_reads_back_as_the_next_version_of_what_was_written() {
+        let mut written = Item::new(Key::new("RUN#1", "RUN"), "{}".to_owned());
+        written.version = 3;
+        written.attributes.insert("token".to_owned(), "t".to_owned());
+        written.lists = Some(("RUNS#ws".to_owned(), "run".to_owned()));
+        written.open = Some(("OPEN".to_owned(), "2026".to_owned()));
+        written.ttl = Some(7);
+        let read = item(attributes(written.clone())).unwrap();
+        written.version = 4;
+        assert_eq!(read, written);
+    }
+}

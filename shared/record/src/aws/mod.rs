@@ -1,0 +1,40 @@
+//! The stores on AWS. Only this folder knows the SDK.
+
+mod dynamo;
+mod ecs;
+mod kms;
+mod logs;
+mod s3;
+mod sfn;
+
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_smithy_http_client::tls;
+
+pub use dynamo::DynamoStore;
+pub use ecs::EcsTasks;
+pub use kms::KmsSigner;
+pub use logs::CloudWatchLogs;
+pub use s3::S3Objects;
+pub use sfn::StepFunctions;
+
+/// The SDK's configuration from the process's environment, with TLS by ring.
+pub async fn configuration() -> SdkConfig {
+    let provider = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
+    let http = aws_smithy_http_client::Builder::new().tls_provider(provider).build_https();
+    aws_config::defaults(BehaviorVersion::latest()).http_client(http).load().await
+}
+
+/// The kind of an SDK error, for records and logs: its code where AWS gave one, never a request's or answer's content.
+pub(crate) fn kind<E, R>(error: &aws_smithy_runtime_api::client::result::SdkError<E, R>) -> String
+where
+    E: aws_smithy_types::error::metadata::ProvideErrorMetadata,
+{
+    use aws_smithy_runtime_api::client::result::SdkError;
+    match error {
+        SdkError::ServiceError(service) => service.err().code().unwrap_or("an error without a code").to_owned(),
+        SdkError::TimeoutError(_) => "a time-out".to_owned(),
+        SdkError::DispatchFailure(_) => "no connection".to_owned(),
+        SdkError::ConstructionFailure(_) => "a request that could not be made".to_owned(),
+        _ => "an answer that could not be read".to_owned(),
+    }
+}

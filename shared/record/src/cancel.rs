@@ -1,0 +1,91 @@
+//! Withdrawing a run before it is applied.
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::documents::Action;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::run::{Actor, CancelRecord, Run};
+use plangate_gate::time::Timestamp;
+use plangate_wire::{CancelRequest, Reason};
+
+use crate::access::{Caller, not_permitted};
+use crate::attempt::Attempts;
+use crate::error::{Error, Refusal};
+use crate::finish::{Ending, finish, sleeping_holder};
+use crate::rows::{ChainRow, RunRow};
+use crate::store::Store;
+use crate::workflow::Workflow;
+
+/// Withdraws a run on behalf of `caller`: its proposer, or whoever approves or administers. One whose plan is being made
+/// is marked and ends once the plan has stopped; its lock is not freed before.
+///
+/// # Errors
+/// A refusal (`already-applying` once the apply is ordered), or AWS does not answer.
+pub async fn cancel(
+    store: &dyn Store,
+    workflow: &dyn Workflow,
+    caller: &Caller,
+    run: &RunId,
+    request: &CancelRequest,
+    now: Timestamp,
+) -> Result<Run, Error> {
+    let bad = |text: &String| text.chars().count() > 1000 || text.chars().any(char::is_control);
+    if request.reason.as_ref().is_some_and(bad) {
+        let message = "`reason` is at most 1000 characters without control characters";
+        return Err(Refusal::new(Reason::InvalidRequest, message).into());
+    }
+    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let mut attempts = Attempts::new(caller.arn());
+    loop {
+        let mut row = match RunRow::load(store, run).await {
+            Err(Error::NoSuchRun) => return Err(not_permitted().into()),
+            other => other?,
+        };
+        let workspace = Some(&row.run.workspace);
+        let own = row.run.proposer.person == *caller.person() && caller.may(Action::Propose, workspace);
+        if !own && !caller.may(Action::Approve, workspace) && !caller.may(Action::Administer, workspace) {
+            return Err(not_permitted().into());
+        }
+        let (kind, token) = (row.run.kind, row.token.clone());
+        let outcome = match row.run.status {
+            Status::Canceled => return Ok(row.run),
+            Status::Planning if row.run.cancel.is_some() => return Ok(row.run),
+            Status::Applying => {
+                return Err(Refusal::new(Reason::AlreadyApplying, "the run is being applied").into());
+            }
+            status if status.is_terminal() => {
+                return Err(Refusal::new(Reason::RunEnded, format!("the run has ended as `{status}`")).into());
+            }
+            Status::Planning => {
+                row.run.updated_at = now;
+                row.run.cancel = Some(CancelRecord { by: actor.clone(), reason: request.reason.clone(), at: now });
+                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
+                chain.append(now, &actor, What::CancelRequested { note: request.reason.clone() })?;
+                let mut writes = vec![row.put()?];
+                writes.extend(chain.writes()?);
+                store.transact(writes).await
+            }
+            _ => {
+                let ending = Ending { note: request.reason.clone(), ..Ending::new(Status::Canceled, actor.clone()) };
+                finish(store, row, ending, now).await?
+            }
+        };
+        if attempts.settle(outcome).await?.is_none() {
+            continue;
+        }
+        let row = RunRow::load(store, run).await?;
+        // Hints, all of them: the record stands, and the sweeper sees to what is lost here.
+        if let Err(error) = workflow.stop(kind, run).await {
+            tracing::warn!(%run, %error, "the withdrawn run's execution was not stopped");
+            if let Some(token) = token {
+                let _ = workflow.wake(&token).await;
+            }
+        }
+        if let Some((next, token)) = sleeping_holder(store, &row.run.workspace).await? {
+            if let Err(error) = workflow.wake(&token).await {
+                tracing::warn!(run = %next, %error, "the next run holds the lock and was not woken; the sweeper will");
+            }
+        }
+        return Ok(row.run);
+    }
+}

@@ -1,0 +1,220 @@
+//! Concluding a run whose workflow has nothing more to do, or has died: what it came to is found out from the record and
+//! the stores, never from what the workflow says. The authority on runs that are dead.
+
+use plangate_gate::audit::What;
+use plangate_gate::digest::Digest;
+use plangate_gate::failure::FailureReason;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::order::Phase;
+use plangate_gate::receipt::{
+    Applied, ApplyResult, Claim, ClaimHolder, ClaimSchema, PhaseFailure, RECEIPT_LIMIT, Receipt,
+};
+use plangate_gate::run::{Actor, ApplyRecord, CancelRecord, Run, failure};
+use plangate_gate::time::Timestamp;
+
+use crate::attempt::Attempts;
+use crate::error::Error;
+use crate::finish::{Ending, finish, sleeping_holder};
+use crate::intake::answers;
+use crate::objects::{Objects, PutOutcome, claim_key, receipt_key, result_key};
+use crate::rows::{RunRow, write};
+use crate::store::Store;
+use crate::tasks::{TaskState, Tasks};
+use crate::workflow::Workflow;
+
+/// Ends a run that has not ended yet, and wakes whoever holds the workspace's lock now. `error` is the name of what the
+/// workflow caught, `function` who concludes.
+///
+/// # Errors
+/// `StillRunning` while a task of the run has not stopped: no lock is freed before. Or AWS does not answer.
+#[expect(clippy::too_many_arguments, reason = "time, identity and place are parameters, each of its own type")]
+pub async fn conclude(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    workflow: &dyn Workflow,
+    tasks: &dyn Tasks,
+    run: &RunId,
+    error: Option<&str>,
+    function: &str,
+    now: Timestamp,
+) -> Result<Run, Error> {
+    let actor = Actor::gate(function);
+    let mut attempts = Attempts::new(run.as_str());
+    let ended = loop {
+        let row = RunRow::load(store, run).await?;
+        if row.run.status.is_terminal() {
+            break row.run;
+        }
+        let (row, ending) = match row.run.status {
+            Status::Applying => settle_apply(objects, tasks, row, &actor, now).await?,
+            Status::Planning => {
+                if tasks.stop(run, Phase::Plan).await? == TaskState::Stopping {
+                    return Err(Error::StillRunning);
+                }
+                let ending = dead_plan(&row.run, error, &actor);
+                (row, ending)
+            }
+            Status::AwaitingApproval if row.run.plan_expired(now) => (row, Ending::new(Status::Expired, actor.clone())),
+            Status::Approved if row.run.plan_expired(now) => {
+                let failure = failure(FailureReason::PlanExpired, "the plan expired after it was approved");
+                (row, Ending::failed(failure, actor.clone()))
+            }
+            status => {
+                let ending = match &row.run.cancel {
+                    Some(cancel) => withdrawn(cancel),
+                    None => Ending::failed(dead(status, error), actor.clone()),
+                };
+                (row, ending)
+            }
+        };
+        let outcome = finish(store, row, ending, now).await?;
+        attempts.settle(outcome).await?;
+    };
+    if let Some((next, token)) = sleeping_holder(store, &ended.workspace).await? {
+        if let Err(error) = workflow.wake(&token).await {
+            tracing::warn!(run = %next, %error, "the next run holds the lock and was not woken; the sweeper will");
+        }
+    }
+    Ok(ended)
+}
+
+/// Why a run is dead that was neither planning nor applying.
+fn dead(status: Status, error: Option<&str>) -> PhaseFailure {
+    match error {
+        Some(name) => failure(FailureReason::GateError, format!("the run stopped while `{status}`: {name}")),
+        None => failure(FailureReason::ExecutionAborted, format!("the run's execution ended while it was `{status}`")),
+    }
+}
+
+fn withdrawn(cancel: &CancelRecord) -> Ending {
+    Ending { note: cancel.reason.clone(), ..Ending::new(Status::Canceled, cancel.by.clone()) }
+}
+
+/// How a run ends whose plan never came to a receipt that was taken in. Its task is stopped.
+fn dead_plan(run: &Run, error: Option<&str>, actor: &Actor) -> Ending {
+    if let Some(cancel) = &run.cancel {
+        return withdrawn(cancel);
+    }
+    let failure = match error {
+        Some("States.Timeout") => failure(FailureReason::PlanTimedOut, "the plan task took longer than it may"),
+        Some(name) => failure(FailureReason::PlanTaskFailed, format!("the plan task ended without a receipt: {name}")),
+        None => failure(FailureReason::ExecutionAborted, "the run's execution ended while its plan was being made"),
+    };
+    Ending::failed(failure, actor.clone())
+}
+
+/// Finds out what became of an apply: by its receipt; else by its result; else by the claim, which whoever writes it
+/// first has for good. Nothing is concluded from time alone.
+async fn settle_apply(
+    objects: &dyn Objects,
+    tasks: &dyn Tasks,
+    mut row: RunRow,
+    actor: &Actor,
+    now: Timestamp,
+) -> Result<(RunRow, Ending), Error> {
+    if let Some(ending) = by_receipt(objects, &mut row.run, actor).await? {
+        return Ok((row, ending));
+    }
+    if let Some(ending) = by_result(objects, &mut row.run, actor).await? {
+        return Ok((row, ending));
+    }
+    let run = &row.run;
+    let tombstone = Claim {
+        schema: ClaimSchema::V1,
+        run: run.id.clone(),
+        workspace: run.workspace.clone(),
+        holder: ClaimHolder::Gate,
+        fence: run.fence,
+        at: now,
+    };
+    let key = claim_key(&run.workspace, &run.id);
+    let bytes = write("a claim", &tombstone)?.into_bytes();
+    let claimed = match objects.put_new(&key, bytes).await? {
+        PutOutcome::Written { .. } => false,
+        PutOutcome::Exists => {
+            let claim = objects.get(&key, None, RECEIPT_LIMIT as u64).await?;
+            let claim = claim.and_then(|object| Claim::parse_untrusted(&object.bytes).ok());
+            // What cannot be read may have been a runner's.
+            claim.is_none_or(|claim| claim.holder == ClaimHolder::Runner)
+        }
+    };
+    let stopped = tasks.stop(&run.id, Phase::Apply).await? == TaskState::Stopped;
+    if !claimed {
+        let failure = failure(FailureReason::ApplyNotStarted, "the apply task ended before it took the claim");
+        return Ok((row, Ending::failed(failure, actor.clone())));
+    }
+    if !stopped {
+        return Err(Error::StillRunning);
+    }
+    // It may have had its last word between the first look and its end.
+    if let Some(ending) = by_receipt(objects, &mut row.run, actor).await? {
+        return Ok((row, ending));
+    }
+    if let Some(ending) = by_result(objects, &mut row.run, actor).await? {
+        return Ok((row, ending));
+    }
+    let failure = failure(FailureReason::ApplyOutcomeUnknown, "the apply took the claim and left no result");
+    Ok((row, Ending::failed(failure, actor.clone())))
+}
+
+async fn by_receipt(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Result<Option<Ending>, Error> {
+    let key = receipt_key(&run.workspace, &run.id, Phase::Apply);
+    let Some(object) = objects.get(&key, None, RECEIPT_LIMIT as u64).await? else { return Ok(None) };
+    let Ok(receipt) = Receipt::parse_untrusted(&object.bytes) else {
+        tracing::error!(run = %run.id, "the apply receipt cannot be read; the result and the claim decide");
+        return Ok(None);
+    };
+    if let Err(problem) = answers(run, Phase::Apply, run.apply.as_ref().map(|apply| apply.order), &receipt) {
+        tracing::error!(run = %run.id, problem, "the apply receipt is not this run's; the result and the claim decide");
+        return Ok(None);
+    }
+    let taken = receipt.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ClaimTaken);
+    if taken && receipt.applied.is_none() {
+        // A second task's word about itself says nothing of the first one's.
+        return Ok(None);
+    }
+    if let Some(apply) = &mut run.apply {
+        apply.caller = Some(receipt.caller);
+        apply.state_lock = Some(receipt.state_lock);
+    }
+    if let Some(applied) = receipt.applied {
+        record(run, applied);
+    }
+    Ok(Some(ending(run, receipt.failure, actor)))
+}
+
+async fn by_result(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Result<Option<Ending>, Error> {
+    let key = result_key(&run.workspace, &run.id);
+    let Some(object) = objects.get(&key, None, RECEIPT_LIMIT as u64).await? else { return Ok(None) };
+    let Ok(result) = ApplyResult::parse_untrusted(&object.bytes) else { return Ok(None) };
+    let order: Option<Digest> = run.apply.as_ref().map(|apply| apply.order);
+    let mine = result.run == run.id && result.workspace == run.workspace && result.fence == run.fence;
+    if !mine || Some(result.order) != order {
+        return Ok(None);
+    }
+    let code = result.applied.exit_code;
+    record(run, result.applied);
+    let failure =
+        (code != 0).then(|| failure(FailureReason::ApplyErrored, format!("the engine's apply ended with exit code {code}")));
+    Ok(Some(ending(run, failure, actor)))
+}
+
+fn record(run: &mut Run, applied: Applied) {
+    if let Some(apply) = &mut run.apply {
+        apply.exit_code = Some(applied.exit_code);
+        apply.state_before = Some(applied.state_before);
+        apply.state_after = Some(applied.state_after);
+        apply.errored_state = applied.errored_state;
+    }
+}
+
+fn ending(run: &Run, failure: Option<PhaseFailure>, actor: &Actor) -> Ending {
+    let mut ending = match failure {
+        None => Ending::new(Status::Applied, actor.clone()),
+        Some(failure) => Ending::failed(failure, actor.clone()),
+    };
+    let apply: Option<ApplyRecord> = run.apply.clone();
+    ending.before.extend(apply.map(|apply| What::ApplyReceived { apply }));
+    ending
+}

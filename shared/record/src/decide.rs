@@ -1,0 +1,204 @@
+//! Asking for a decision, and deciding: one function, whatever the surface (`R45`-`R48`, `R51`).
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::documents::Action;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::run::{Actor, Choice, DecisionRecord, Kind, Run, Surface};
+use plangate_gate::time::Timestamp;
+use plangate_wire::{DecisionRequest, Reason};
+
+use crate::access::Caller;
+use crate::attempt::Attempts;
+use crate::documents;
+use crate::error::{Error, Refusal};
+use crate::finish::{Ending, finish};
+use crate::prepare::not_ready;
+use crate::rows::{self, ChainRow, RunRow, decision_key};
+use crate::store::{Item, Store, Write};
+use crate::workflow::Workflow;
+
+/// Asks a person: the run waits for a decision with `token`. Called again, only the token is replaced.
+///
+/// # Errors
+/// The run is not where this begins, or AWS does not answer.
+pub async fn request_approval(
+    store: &dyn Store,
+    workflow: &dyn Workflow,
+    run: &RunId,
+    token: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let actor = Actor::gate("request-approval");
+    let mut attempts = Attempts::new(run.as_str());
+    loop {
+        let mut row = RunRow::load(store, run).await?;
+        let mut writes = Vec::new();
+        match row.run.status {
+            Status::Evaluating | Status::Reviewing => {
+                let (Some(projection), Some(plan)) = (&row.run.projection, &row.run.plan) else {
+                    return Err(Error::NotReady { status: row.run.status });
+                };
+                let what =
+                    What::ApprovalRequested { projection: projection.object.digest, expires_at: plan.expires_at };
+                row.run.step(Status::AwaitingApproval, now)?;
+                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
+                chain.append(now, &actor, what)?;
+                writes.extend(chain.writes()?);
+            }
+            Status::AwaitingApproval if row.token.as_deref() == Some(token) => return Ok(()),
+            Status::AwaitingApproval => {}
+            // Decided, or ended: nothing to wait for. The next step reads the record.
+            status if status == Status::Approved || status.is_terminal() => {
+                workflow.wake(token).await?;
+                return Ok(());
+            }
+            status => return Err(not_ready(status)),
+        }
+        row.token = Some(token.to_owned());
+        writes.push(row.put()?);
+        attempts.settle(store.transact(writes).await).await?;
+    }
+}
+
+/// Decides on a run, on behalf of `caller`. The first decision that the table takes is the decision (`R46`); who comes
+/// second is recorded and refused.
+///
+/// Condition: nobody has decided, the run waits, its projection is the one that was seen, its plan lives.
+///
+/// # Errors
+/// A refusal, or AWS does not answer.
+pub async fn decide(
+    store: &dyn Store,
+    workflow: &dyn Workflow,
+    caller: &Caller,
+    run: &RunId,
+    request: &DecisionRequest,
+    surface: Surface,
+    now: Timestamp,
+) -> Result<(Run, DecisionRecord), Error> {
+    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let decision = DecisionRecord {
+        choice: request.decision,
+        by: actor.clone(),
+        surface,
+        projection: request.projection,
+        reason: reason(request)?,
+        at: now,
+    };
+    let mut attempts = Attempts::new(caller.arn());
+    loop {
+        let row = match RunRow::load(store, run).await {
+            Err(Error::NoSuchRun) => return Err(crate::access::not_permitted().into()),
+            other => other?,
+        };
+        caller.require(Action::Approve, Some(&row.run.workspace))?;
+        if row.run.decision.as_ref() == Some(&decision) {
+            // Ours, of an attempt whose answer was lost.
+            return Ok((row.run, decision));
+        }
+        let (_, current) = documents::workspace(store, &row.run.workspace).await?;
+        let distinct = current.distinct_approver
+            || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
+        if let Some(refusal) = refused(&row.run, caller, request, distinct, now) {
+            record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
+            return Err(refusal.into());
+        }
+        let taken = Write::Put(Item::new(decision_key(run), rows::write("a decision", &decision)?));
+        let decided = What::Decided { decision: decision.clone() };
+        let mut changed = row.clone();
+        changed.run.decision = Some(decision.clone());
+        let outcome = match request.decision {
+            Choice::Reject => {
+                let mut ending = Ending::new(Status::Rejected, actor.clone());
+                ending.before.push(decided);
+                ending.with.push(taken);
+                finish(store, changed, ending, now).await?
+            }
+            Choice::Approve => {
+                changed.run.step(Status::Approved, now)?;
+                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
+                chain.append(now, &actor, decided)?;
+                let mut writes = vec![changed.put()?, taken];
+                writes.extend(chain.writes()?);
+                store.transact(writes).await
+            }
+        };
+        if attempts.settle(outcome).await?.is_some() {
+            if let Some(token) = &row.token {
+                // A hint: if it is lost, the sweeper sends another.
+                if let Err(error) = workflow.wake(token).await {
+                    tracing::warn!(%run, %error, "the run was decided and not woken; the sweeper will");
+                }
+            }
+            return Ok((RunRow::load(store, run).await?.run, decision));
+        }
+    }
+}
+
+/// The reason that a decider gave, if it is fit to be kept.
+fn reason(request: &DecisionRequest) -> Result<Option<String>, Refusal> {
+    let bad = |message: &str| Err(Refusal::new(Reason::InvalidRequest, message));
+    match &request.reason {
+        Some(text) if text.trim().is_empty() || text.chars().count() > 1000 || text.chars().any(char::is_control) => {
+            bad("`reason` is 1 to 1000 characters without control characters")
+        }
+        None if request.decision == Choice::Reject => bad("a rejection says why: give a `reason`"),
+        given => Ok(given.clone()),
+    }
+}
+
+/// Why this caller's decision cannot be the decision, if it cannot.
+fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool, now: Timestamp) -> Option<Refusal> {
+    if run.kind == Kind::PlanOnly {
+        return Some(Refusal::new(Reason::RunPlanOnly, "a plan-only run is never applied, so nobody decides on it"));
+    }
+    if let Some(decision) = &run.decision {
+        let who = match &decision.by {
+            Actor::Person { person, .. } => person.to_string(),
+            Actor::Gate { function } => function.clone(),
+        };
+        let choice = if decision.choice == Choice::Approve { "approved" } else { "rejected" };
+        let message = format!("`{who}` {choice} this run at {}", decision.at);
+        let details = serde_json::json!({ "by": who, "decision": decision.choice, "at": decision.at });
+        return Some(Refusal::new(Reason::AlreadyDecided, message).with(details));
+    }
+    if run.status.is_terminal() {
+        return Some(Refusal::new(Reason::RunEnded, format!("the run has ended as `{}`", run.status)));
+    }
+    if run.status != Status::AwaitingApproval {
+        return Some(Refusal::new(Reason::NotAwaitingApproval, format!("the run is `{}`", run.status)));
+    }
+    if run.plan_expired(now) {
+        return Some(Refusal::new(Reason::PlanExpired, "the plan has expired"));
+    }
+    if run.projection.as_ref().map(|projection| projection.object.digest) != Some(request.projection) {
+        let message = format!("the run's projection is not `{}`", request.projection);
+        return Some(Refusal::new(Reason::ProjectionMismatch, message));
+    }
+    let own = run.proposer.person == *caller.person() || run.proposer.on_behalf_of.as_ref() == Some(caller.person());
+    (distinct && own && request.decision == Choice::Approve).then(|| {
+        let message = format!("`{}` proposed this run, and this workspace asks for another approver", caller.person());
+        Refusal::new(Reason::DistinctApproverRequired, message)
+    })
+}
+
+/// Records a decision that changed nothing. The run's record is not touched: only its chain grows.
+async fn record_without_effect(
+    store: &dyn Store,
+    run: &Run,
+    actor: &Actor,
+    decision: DecisionRecord,
+    reason: Reason,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let mut attempts = Attempts::new(run.id.as_str());
+    loop {
+        let mut chain = ChainRow::load(store, Chain::Run(run.id.clone())).await?;
+        let what = What::DecisionWithoutEffect { decision: decision.clone(), reason: reason.code().to_owned() };
+        chain.append(now, actor, what)?;
+        if attempts.settle(store.transact(chain.writes()?).await).await?.is_some() {
+            return Ok(());
+        }
+    }
+}

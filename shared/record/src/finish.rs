@@ -1,0 +1,131 @@
+//! The end of a run: its terminal status, its anchor in the ledger, and the lock passed on, in one transaction.
+
+use plangate_gate::audit::{Chain, GuardrailWord, What};
+use plangate_gate::failure::FailureReason;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::lock::LockState;
+use plangate_gate::receipt::PhaseFailure;
+use plangate_gate::run::{Actor, Kind};
+use plangate_gate::time::Timestamp;
+
+use crate::error::Error;
+use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, place_key};
+use crate::store::{Store, StoreError, Write};
+
+/// How a run ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    /// The terminal status.
+    pub(crate) status: Status,
+    /// Why, if it failed.
+    pub(crate) failure: Option<PhaseFailure>,
+    /// Why, in the words of who withdrew it.
+    pub(crate) note: Option<String>,
+    /// Events that belong before the end.
+    pub(crate) before: Vec<What>,
+    /// Writes that belong into the same transaction.
+    pub(crate) with: Vec<Write>,
+    /// Who ends it.
+    pub(crate) actor: Actor,
+}
+
+impl Ending {
+    pub(crate) const fn new(status: Status, actor: Actor) -> Self {
+        Self { status, failure: None, note: None, before: Vec::new(), with: Vec::new(), actor }
+    }
+
+    pub(crate) fn failed(failure: PhaseFailure, actor: Actor) -> Self {
+        Self { failure: Some(failure), ..Self::new(Status::Failed, actor) }
+    }
+}
+
+/// Ends the run that was read as `row`, changed as the ending needs. One try: `Conflict` means read again.
+///
+/// Condition: the run and the lock are as they were read. If the run holds the lock, the head of the line gets it in the
+/// same transaction (`R3`); a run whose outcome nobody knows closes it instead.
+pub(crate) async fn finish(
+    store: &dyn Store,
+    mut row: RunRow,
+    ending: Ending,
+    now: Timestamp,
+) -> Result<Result<(), StoreError>, Error> {
+    let before = row.run.status;
+    row.run.step(ending.status, now)?;
+    row.run.failure = ending.failure.clone();
+    row.token = None;
+    let id = row.run.id.clone();
+    let workspace = row.run.workspace.clone();
+
+    let mut chain = ChainRow::load(store, Chain::Run(id.clone())).await?;
+    for what in ending.before {
+        chain.append(now, &ending.actor, what)?;
+    }
+    let guardrails = match &row.run.guardrails {
+        Some(outcome) if outcome.eligible => GuardrailWord::Eligible,
+        Some(_) => GuardrailWord::Ineligible,
+        None => GuardrailWord::NotEvaluated,
+    };
+    let (status, failure) = (ending.status, ending.failure.clone());
+    chain.append(now, &ending.actor, What::RunEnded { status, failure, guardrails, note: ending.note })?;
+
+    let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
+    if let Some(head) = chain.head() {
+        ledger.append(now, &ending.actor, What::RunClosed { run: id.clone(), status, chain: head.clone() })?;
+    }
+
+    let mut writes = vec![row.put()?];
+    if let (Status::Queued, Some(place)) = (before, row.run.queued_as) {
+        writes.push(Write::Delete(place_key(&workspace, place), 1));
+    }
+    if row.run.kind == Kind::Applicable && before.holds_lock() {
+        let mut lock = LockRow::load(store, &workspace).await?;
+        if lock.lock.held_by(&id, row.run.fence) {
+            let unknown = ending.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ApplyOutcomeUnknown);
+            if unknown {
+                lock.lock.lock = LockState::Quarantined { run: id.clone(), since: now };
+                let reason = FailureReason::ApplyOutcomeUnknown;
+                ledger.append(now, &ending.actor, What::LockQuarantined { run: id.clone(), reason })?;
+            } else {
+                writes.extend(pass_on(store, &mut lock, &ending.actor, now).await?);
+            }
+            writes.push(lock.put()?);
+        }
+    }
+    writes.extend(chain.writes()?);
+    writes.extend(ledger.writes()?);
+    writes.extend(ending.with);
+    Ok(store.transact(writes).await)
+}
+
+/// Gives the lock to the head of the line, or frees it. The caller writes the lock itself.
+pub(crate) async fn pass_on(
+    store: &dyn Store,
+    lock: &mut LockRow,
+    actor: &Actor,
+    now: Timestamp,
+) -> Result<Vec<Write>, Error> {
+    let Some(place) = PlaceRow::line(store, &lock.lock.workspace, 1).await?.pop() else {
+        lock.lock.lock = LockState::Free;
+        return Ok(Vec::new());
+    };
+    let mut next = RunRow::load(store, &place.run).await?;
+    next.run.fence = lock.lock.grant(&place.run);
+    next.run.queued_as = None;
+    next.run.step(Status::Planning, now)?;
+    let mut chain = ChainRow::load(store, Chain::Run(place.run.clone())).await?;
+    chain.append(now, actor, What::RunAdmitted { fence: next.run.fence })?;
+    let mut writes = vec![next.put()?, Write::Delete(place.key, place.version)];
+    writes.extend(chain.writes()?);
+    Ok(writes)
+}
+
+/// The token of the run that now holds the workspace's lock and may still sleep: the grant is the data, waking is a hint.
+pub(crate) async fn sleeping_holder(
+    store: &dyn Store,
+    workspace: &plangate_gate::ids::WorkspaceId,
+) -> Result<Option<(RunId, String)>, Error> {
+    let LockState::Held { run } = LockRow::load(store, workspace).await?.lock.lock else { return Ok(None) };
+    let row = RunRow::load(store, &run).await?;
+    Ok(row.token.filter(|_| row.run.status == Status::Planning).map(|token| (run, token)))
+}

@@ -1,0 +1,36 @@
+//! What is remembered, and the steps of a run over it.
+//!
+//! Each step reads, decides by `plangate-gate`, and writes in one transaction under the condition that nothing it read
+//! has changed; it may be called again at any time, and then finds what it did. The stores stand behind small traits:
+//! AWS in [`aws`], memory for tests.
+
+pub mod access;
+pub mod acknowledge;
+pub mod admit;
+mod attempt;
+pub mod authorize;
+pub mod aws;
+pub mod cancel;
+pub mod conclude;
+pub mod decide;
+pub mod documents;
+mod error;
+mod finish;
+pub mod guard;
+pub mod intake;
+pub mod logs;
+#[cfg(any(test, feature = "memory"))]
+pub mod memory;
+pub mod objects;
+pub mod prepare;
+pub mod project;
+pub mod propose;
+mod requests;
+pub mod review;
+pub mod rows;
+pub mod store;
+pub mod sweep;
+pub mod tasks;
+pub mod workflow;
+
+pub use error::{Error, Refusal};

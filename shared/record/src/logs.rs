@@ -1,0 +1,67 @@
+//! The logs of phases: live from CloudWatch, whole from the bucket (`R53`).
+
+use async_trait::async_trait;
+use plangate_gate::ids::{RunId, WorkspaceId};
+use plangate_gate::order::Phase;
+
+use crate::error::Error;
+use crate::objects::{Objects, log_key};
+use crate::workflow::WorkflowError;
+
+/// The most bytes that an archived log may have.
+pub const LOG_LIMIT: u64 = 32 * 1024 * 1024;
+
+/// A page of a live log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogPage {
+    /// The lines, in their order.
+    pub lines: Vec<String>,
+    /// Where to go on.
+    pub next: Option<String>,
+}
+
+/// CloudWatch Logs, as far as the gate uses it.
+#[async_trait]
+pub trait LiveLogs: Send + Sync {
+    /// A page of what the task of a phase has said, from `from` on. An empty page whose `next` is `from` again: nothing
+    /// new so far.
+    async fn page(&self, run: &RunId, phase: Phase, from: Option<&str>) -> Result<LogPage, WorkflowError>;
+}
+
+/// Archives the log of a phase from CloudWatch where the runner has not done it itself: it was killed.
+///
+/// # Errors
+/// AWS does not answer.
+pub async fn archive(
+    objects: &dyn Objects,
+    logs: &dyn LiveLogs,
+    workspace: &WorkspaceId,
+    run: &RunId,
+    phase: Phase,
+) -> Result<(), Error> {
+    let key = log_key(workspace, run, phase);
+    if objects.head(&key).await?.is_some() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    let mut from: Option<String> = None;
+    loop {
+        let page = logs.page(run, phase, from.as_deref()).await?;
+        for line in page.lines {
+            if text.len() + line.len() + 1 > LOG_LIMIT as usize {
+                text.push_str("... the log was cut here: it is larger than an archived log may be\n");
+                break;
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+        if page.next.is_none() || page.next == from {
+            break;
+        }
+        from = page.next;
+    }
+    if !text.is_empty() {
+        objects.put_new(&key, text.into_bytes()).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! Preparing the plan: the workspace's configuration is pinned, and the runner's order written (`R5`, `R10`, `R16`).
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::digest::Digest;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::order::{OrderAudience, OrderSchema, Phase, Roles, Sealed, WorkOrder};
+use plangate_gate::run::{Actor, Kind, PinnedWorkspace, Run};
+use plangate_gate::time::Timestamp;
+use serde::Serialize;
+
+use crate::attempt::Attempts;
+use crate::documents;
+use crate::error::Error;
+use crate::objects::{Objects, order_key, put_same};
+use crate::rows::{ChainRow, LockRow, RunRow, write};
+use crate::store::Store;
+
+/// How long a plan order is good for, in seconds: longer than a plan may take, shorter than a day's work.
+const PLAN_ORDER_SECONDS: u32 = 2 * 3600;
+
+/// What the workflow needs to start a phase's task. The order is where the runner looks for all else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskParameters {
+    /// The role that the task runs under.
+    pub task_role: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The run.
+    pub run: String,
+    /// The phase.
+    pub phase: &'static str,
+    /// The name under which the task is started.
+    pub started_by: String,
+}
+
+impl TaskParameters {
+    pub(crate) fn of(run: &Run, phase: Phase, role: &str) -> Self {
+        Self {
+            task_role: role.to_owned(),
+            workspace: run.workspace.to_string(),
+            run: run.id.to_string(),
+            phase: phase.as_str(),
+            started_by: crate::tasks::started_by(&run.id, phase),
+        }
+    }
+}
+
+/// Pins the workspace on an admitted run and orders its plan. Called again, it orders the same.
+///
+/// # Errors
+/// The run is not admitted, its workspace is not what it must be, or AWS does not answer.
+pub async fn prepare(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    run: &RunId,
+    now: Timestamp,
+) -> Result<TaskParameters, Error> {
+    let mut attempts = Attempts::new(run.as_str());
+    loop {
+        let mut row = RunRow::load(store, run).await?;
+        if row.run.status != Status::Planning {
+            return Err(not_ready(row.run.status));
+        }
+        if row.run.kind == Kind::Applicable && !held(store, &row.run).await? {
+            return Err(Error::NotReady { status: row.run.status });
+        }
+        if let (Some(pinned), Some(digest)) = (&row.run.pinned, row.run.plan_order) {
+            let bytes = plan_order(&row.run, pinned, row.run.updated_at)?;
+            if Digest::of(&bytes) != digest {
+                return Err(Error::RecordInvalid { what: "a plan order", error: "its digest is another".to_owned() });
+            }
+            if !put_same(objects, &order_key(&row.run.workspace, run, Phase::Plan), &bytes).await? {
+                let error = "another order stands in its place".to_owned();
+                return Err(Error::RecordInvalid { what: "a plan order", error });
+            }
+            return Ok(TaskParameters::of(&row.run, Phase::Plan, &pinned.spec.plan_role));
+        }
+        let (etag, spec) = documents::workspace(store, &row.run.workspace).await?;
+        let (policy, store_policy) = documents::pin_policy(store, &spec.policy).await?;
+        let pinned = PinnedWorkspace { etag: etag.clone(), spec, policy };
+        row.run.updated_at = now;
+        let order = Digest::of(&plan_order(&row.run, &pinned, now)?);
+        let roles = Roles { plan: pinned.spec.plan_role.clone(), apply: pinned.spec.apply_role.clone() };
+        row.run.pinned = Some(pinned);
+        row.run.plan_order = Some(order);
+        row.token = None;
+        let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
+        chain.append(now, &Actor::gate("prepare"), What::PlanOrdered { order, workspace_etag: etag, roles })?;
+        let mut writes = vec![row.put()?];
+        writes.extend(store_policy);
+        writes.extend(chain.writes()?);
+        attempts.settle(store.transact(writes).await).await?;
+    }
+}
+
+pub(crate) const fn not_ready(status: Status) -> Error {
+    if status.is_terminal() { Error::Ended { status } } else { Error::NotReady { status } }
+}
+
+/// Whether the run holds its workspace's lock, under its fence (`R3`).
+pub(crate) async fn held(store: &dyn Store, run: &Run) -> Result<bool, Error> {
+    Ok(LockRow::load(store, &run.workspace).await?.lock.held_by(&run.id, run.fence))
+}
+
+fn plan_order(run: &Run, pinned: &PinnedWorkspace, issued_at: Timestamp) -> Result<Vec<u8>, Error> {
+    order(run, pinned, Phase::Plan, issued_at, issued_at.plus_seconds(PLAN_ORDER_SECONDS)).and_then(|order| bytes(&order))
+}
+
+/// An order for a run, without what only an apply has.
+pub(crate) fn order(
+    run: &Run,
+    pinned: &PinnedWorkspace,
+    phase: Phase,
+    issued_at: Timestamp,
+    expires_at: Timestamp,
+) -> Result<WorkOrder, Error> {
+    let spec = &pinned.spec;
+    Ok(WorkOrder {
+        schema: OrderSchema::V1,
+        audience: OrderAudience::Runner,
+        run: run.id.clone(),
+        workspace: run.workspace.clone(),
+        kind: run.kind,
+        phase,
+        attempt: 1,
+        fence: run.fence,
+        issued_at,
+        expires_at,
+        roles: Roles { plan: spec.plan_role.clone(), apply: spec.apply_role.clone() },
+        bundle: run.bundle.clone(),
+        engine: spec.engine.clone(),
+        state: spec.state.clone(),
+        secrets: spec.secrets.clone(),
+        sealed: Sealed { bucket: spec.sealed_bucket.clone(), key_arn: spec.sealed_key.clone() },
+        approved: None,
+    })
+}
+
+pub(crate) fn bytes(order: &WorkOrder) -> Result<Vec<u8>, Error> {
+    write("an order", order).map(String::into_bytes)
+}

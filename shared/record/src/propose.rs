@@ -1,0 +1,114 @@
+//! Proposing a run: one record, one event, one anchor in the ledger; then its execution.
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::order::StoredObject;
+use plangate_gate::run::{Actor, Proposer, Run, RunSchema};
+use plangate_gate::time::Timestamp;
+use plangate_wire::{ProposeRequest, Reason};
+
+use crate::attempt::Attempts;
+use crate::error::{Error, Refusal};
+use crate::objects::{Objects, bundle_key};
+use crate::requests::Remembered;
+use crate::rows::{ChainRow, RunRow};
+use crate::store::Store;
+use crate::workflow::Workflow;
+
+/// Records a proposal of somebody who may make it, and starts its execution. `run` is the new run's id; `bucket` the
+/// exchange bucket's name.
+///
+/// The same request again gives the same run, for a day.
+///
+/// # Errors
+/// The bundle is not there, the request id was used for another request, or AWS does not answer.
+#[expect(clippy::too_many_arguments, reason = "time, identity and place are parameters, each of its own type")]
+pub async fn propose(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    workflow: &dyn Workflow,
+    bucket: &str,
+    request: &ProposeRequest,
+    proposer: &Proposer,
+    run: RunId,
+    now: Timestamp,
+) -> Result<Run, Error> {
+    let remembered = Remembered::new(&proposer.person, &request.request_id, request, now)?;
+    let key = bundle_key(&request.workspace, &request.bundle);
+    let mut attempts = Attempts::new(run.as_str());
+    loop {
+        if let Some(first) = remembered.first_answer(store).await? {
+            let id = first.parse().map_err(|_| Error::RecordInvalid { what: "a request", error: first })?;
+            let row = RunRow::load(store, &id).await?;
+            // Whoever asks again may do so because the start was lost.
+            start(workflow, &row.run).await?;
+            return Ok(row.run);
+        }
+        let bytes = match objects.head(&key).await? {
+            Some((bytes, Some(digest))) if digest == request.bundle => bytes,
+            _ => {
+                let message = format!("the bundle `{}` was not uploaded, or not whole", request.bundle);
+                return Err(Refusal::new(Reason::BundleMissing, message).into());
+            }
+        };
+        let bundle =
+            StoredObject { bucket: bucket.to_owned(), key: key.clone(), version_id: None, digest: request.bundle, bytes };
+        let new = Run {
+            schema: RunSchema::V1,
+            id: run.clone(),
+            workspace: request.workspace.clone(),
+            kind: request.kind,
+            status: Status::Proposed,
+            proposer: proposer.clone(),
+            origin: request.origin,
+            derived_from: request.derived_from.clone(),
+            proposed_at: now,
+            updated_at: now,
+            bundle,
+            fence: 0,
+            queued_as: None,
+            pinned: None,
+            plan_order: None,
+            plan: None,
+            projection: None,
+            guardrails: None,
+            review: None,
+            decision: None,
+            apply: None,
+            failure: None,
+            cancel: None,
+            ended_at: None,
+        };
+        let actor = Actor::Person { person: proposer.person.clone(), arn: proposer.arn.clone() };
+        let mut chain = ChainRow::fresh(Chain::Run(run.clone()));
+        let proposed = What::RunProposed {
+            kind: new.kind,
+            bundle: request.bundle,
+            proposer: proposer.clone(),
+            origin: request.origin,
+        };
+        chain.append(now, &actor, proposed)?;
+        let mut ledger = ChainRow::load(store, Chain::Workspace(request.workspace.clone())).await?;
+        ledger.append(now, &actor, What::RunOpened { run: run.clone() })?;
+        let row = RunRow { run: new, version: 0, token: None };
+        let mut writes = vec![row.put()?, remembered.write(run.as_str())?];
+        writes.extend(chain.writes()?);
+        writes.extend(ledger.writes()?);
+        if attempts.settle(store.transact(writes).await).await?.is_some() {
+            start(workflow, &row.run).await?;
+            return Ok(row.run);
+        }
+    }
+}
+
+/// Starts a run's execution where it is still to be started. If the start fails the run stands all the same, and the
+/// sweeper starts it.
+async fn start(workflow: &dyn Workflow, run: &Run) -> Result<(), Error> {
+    if run.status == Status::Proposed {
+        if let Err(error) = workflow.start(run.kind, &run.id).await {
+            tracing::warn!(run = %run.id, %error, "the execution was not started; the sweeper will");
+        }
+    }
+    Ok(())
+}

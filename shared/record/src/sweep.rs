@@ -1,0 +1,119 @@
+//! The sweep: what is dead is concluded, what waits for a lost wake-up is woken, what was never started is started.
+
+use plangate_gate::lifecycle::Status;
+use plangate_gate::run::Run;
+use plangate_gate::time::Timestamp;
+use serde::Serialize;
+
+use crate::conclude::conclude;
+use crate::error::Error;
+use crate::objects::Objects;
+use crate::rows::RunRow;
+use crate::store::Store;
+use crate::tasks::Tasks;
+use crate::workflow::{Execution, Workflow};
+
+/// How many open runs one page of the index holds.
+const PAGE: usize = 100;
+
+/// What a sweep did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Swept {
+    /// Open runs that were looked at.
+    pub seen: u64,
+    /// Executions that were started.
+    pub started: u64,
+    /// Executions that were woken.
+    pub woken: u64,
+    /// Runs that were dead and have ended now.
+    pub concluded: u64,
+    /// Runs that could not be seen to; the next sweep looks again.
+    pub failed: u64,
+}
+
+/// Sweeps all open runs once. One run's trouble does not keep it from the others.
+///
+/// # Errors
+/// The index of open runs cannot be read.
+pub async fn sweep(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    workflow: &dyn Workflow,
+    tasks: &dyn Tasks,
+    now: Timestamp,
+) -> Result<(Swept, Vec<Run>), Error> {
+    let mut swept = Swept::default();
+    let mut ended = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.open(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok((swept, ended)) };
+        after = last.open.as_ref().map(|(_, sk)| (sk.clone(), last.key.clone()));
+        let full = page.len() == PAGE;
+        for item in page {
+            swept.seen += 1;
+            match see_to(store, objects, workflow, tasks, &item, now).await {
+                Ok(Seen::Started) => swept.started += 1,
+                Ok(Seen::Woken) => swept.woken += 1,
+                Ok(Seen::Concluded(run)) => {
+                    swept.concluded += 1;
+                    ended.push(*run);
+                }
+                Ok(Seen::Well) => {}
+                Err(error) => {
+                    swept.failed += 1;
+                    tracing::warn!(item = item.key.pk, %error, "an open run could not be seen to");
+                }
+            }
+        }
+        if !full {
+            return Ok((swept, ended));
+        }
+    }
+}
+
+enum Seen {
+    Well,
+    Started,
+    Woken,
+    Concluded(Box<Run>),
+}
+
+async fn see_to(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    workflow: &dyn Workflow,
+    tasks: &dyn Tasks,
+    item: &crate::store::Item,
+    now: Timestamp,
+) -> Result<Seen, Error> {
+    // The index may lag: what counts is the run as it stands.
+    let row = RunRow::load(store, &RunRow::from_item(item)?.run.id).await?;
+    let run = &row.run;
+    if run.status.is_terminal() {
+        return Ok(Seen::Well);
+    }
+    match (workflow.execution(run.kind, &run.id).await?, run.status) {
+        (Execution::Absent, Status::Proposed) => {
+            workflow.start(run.kind, &run.id).await?;
+            Ok(Seen::Started)
+        }
+        (Execution::Running, status) => {
+            // Granted or decided, and perhaps still asleep; or asked for a decision that can no longer be given. To wake
+            // somebody who is awake does nothing.
+            let asleep = matches!(status, Status::Planning | Status::Approved)
+                || (status == Status::AwaitingApproval && run.plan_expired(now));
+            match &row.token {
+                Some(token) if asleep => {
+                    workflow.wake(token).await?;
+                    Ok(Seen::Woken)
+                }
+                _ => Ok(Seen::Well),
+            }
+        }
+        (Execution::Absent | Execution::Ended, _) => {
+            let run = conclude(store, objects, workflow, tasks, &run.id, None, "sweep", now).await?;
+            Ok(Seen::Concluded(Box::new(run)))
+        }
+    }
+}

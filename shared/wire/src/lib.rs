@@ -1,0 +1,261 @@
+//! The words of the API: requests, answers and refusals, as the command line sends and the gate reads them.
+//!
+//! Requests deny unknown fields; answers are open to new ones, so that an older command line goes on working.
+
+mod reason;
+
+pub use reason::{ApiError, ApiErrorBody, Reason};
+
+use plangate_gate::digest::Digest;
+use plangate_gate::documents::DocumentKind;
+use plangate_gate::ids::{Person, RequestId, RunId, WorkspaceId};
+use plangate_gate::run::{Choice, DecisionRecord, Kind, Origin, Run};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// `POST /v1/bundles`: where to put a bundle (`R4`).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BundleRequest {
+    /// The workspace that it is proposed for.
+    pub workspace: WorkspaceId,
+    /// The archive's digest.
+    pub digest: Digest,
+    /// The archive's size in bytes.
+    pub bytes: u64,
+}
+
+/// Where a bundle goes: one `PUT` of exactly those bytes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BundleAnswer {
+    /// Whether the very bundle is there already: nothing to upload.
+    pub present: bool,
+    /// The presigned address, if it is not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub url: Option<String>,
+    /// The headers that the signature covers; they must be sent as they are.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+}
+
+/// `POST /v1/runs`: a proposal.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProposeRequest {
+    /// Sent again, the same request gives the same run.
+    pub request_id: RequestId,
+    /// The workspace.
+    pub workspace: WorkspaceId,
+    /// Whether the run may ever be applied (`R7`).
+    pub kind: Kind,
+    /// The bundle's digest; it was uploaded before.
+    pub bundle: Digest,
+    /// What the run came from.
+    #[serde(default)]
+    pub origin: Origin,
+    /// The run that it was derived from.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub derived_from: Option<RunId>,
+    /// The person whom a bot speaks for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub on_behalf_of: Option<Person>,
+}
+
+/// A run, with what to do about a failure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunView {
+    /// The record.
+    #[serde(flatten)]
+    pub run: Run,
+    /// What to do next, where the run ended badly.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_step: Option<String>,
+}
+
+impl From<Run> for RunView {
+    fn from(run: Run) -> Self {
+        let next_step = run.failure.as_ref().map(|failure| failure.reason.next_step().to_owned());
+        Self { run, next_step }
+    }
+}
+
+/// The answer that holds one run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunAnswer {
+    /// The run.
+    pub run: RunView,
+}
+
+/// A page of runs, newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RunsAnswer {
+    /// The runs.
+    pub runs: Vec<RunView>,
+    /// Where the next page begins; none: this was the last.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+}
+
+/// A projection: its exact bytes, or where to fetch them when they are many.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ProjectionAnswer {
+    /// The digest over the exact bytes; a decision names it.
+    pub digest: Digest,
+    /// How many bytes.
+    pub bytes: u64,
+    /// The bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub projection: Option<Box<RawValue>>,
+    /// A presigned address, for more than five million bytes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub url: Option<String>,
+}
+
+/// A page of a phase's log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LogAnswer {
+    /// The lines.
+    pub lines: Vec<String>,
+    /// Where to go on; none once everything there will ever be was read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+    /// Whether the log is whole: the phase has ended and nothing follows.
+    pub complete: bool,
+}
+
+/// One audit event: exact bytes and recorded digest.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct EventView {
+    /// The canonical bytes.
+    pub event: Box<RawValue>,
+    /// Their digest, as recorded.
+    pub digest: Digest,
+}
+
+/// A page of a run's audit chain, from its first event on.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AuditAnswer {
+    /// The events.
+    pub events: Vec<EventView>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+}
+
+/// `POST /v1/runs/{id}/decision`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionRequest {
+    /// What.
+    pub decision: Choice,
+    /// The digest of the projection that was seen.
+    pub projection: Digest,
+    /// Why; asked for with a rejection.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+}
+
+/// The decision that now stands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DecisionAnswer {
+    /// The run.
+    pub run: RunView,
+    /// The decision.
+    pub decision: DecisionRecord,
+}
+
+/// `POST /v1/runs/{id}/cancel`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+}
+
+/// `PUT /v1/{kind}s/{id}`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentPut {
+    /// The etag that was read; none for a document that is new.
+    pub etag: Option<String>,
+    /// Sent again, the same request gives the first answer.
+    pub request_id: RequestId,
+    /// The whole path, without the commit.
+    #[serde(default)]
+    pub validate_only: bool,
+    /// Where it belongs, for people.
+    pub namespace: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// What it says.
+    pub spec: serde_json::Value,
+}
+
+/// A document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// Its kind.
+    pub kind: DocumentKind,
+    /// Its id.
+    pub id: String,
+    /// Where it belongs.
+    pub namespace: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// Names exactly this state of it.
+    pub etag: String,
+    /// What it says.
+    pub spec: serde_json::Value,
+    /// A workspace's lock: who holds it, who waits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lock: Option<LockView>,
+}
+
+/// A workspace's lock, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockView {
+    /// `free`, `held`, `quarantined` or `frozen`.
+    pub state: String,
+    /// The run that holds it or closed it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<RunId>,
+    /// The fence.
+    pub fence: u64,
+    /// How many wait.
+    pub waiting: u64,
+    /// What to do, where something is to be done.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_step: Option<String>,
+}
+
+/// The answer that holds one document.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DocumentAnswer {
+    /// The document.
+    pub document: Document,
+    /// Whether it was written (`false`: read, or only validated).
+    pub committed: bool,
+}
+
+/// A page of documents.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DocumentsAnswer {
+    /// The documents.
+    pub documents: Vec<Document>,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+}
+
+/// `POST /v1/workspaces/{id}/acknowledge`: somebody has looked at the estate after an unknown outcome.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcknowledgeRequest {
+    /// Sent again, it changes nothing more.
+    pub request_id: RequestId,
+    /// A plan-only run that has ended `planned` or `no_changes` since, and so recorded the state's identity.
+    pub run: RunId,
+    /// What was found.
+    pub note: String,
+}
