@@ -22,6 +22,7 @@ from .stack import ACCOUNT, REGION, ROOT, Stack, StackError
 FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep")
 CODE_BUCKET, CODE_PREFIX = f"plangate-code-{ACCOUNT}", "releases/local"
 IMAGE = "plangate-runner:local"
+NOBODY = 65534
 LIMITS = {
     "plan_seconds": 3000, "apply_seconds": 3000, "bundle_files": 10_000, "bundle_bytes": 100 << 20, "document_bytes": 256 << 20,
     "artifact_bytes": 256 << 20, "log_bytes": 32 << 20, "grace_seconds": 100,
@@ -134,12 +135,23 @@ def upload_release(stack, profile):
     s3.upload_file(str(ROOT / "statemachine/run.asl.json"), CODE_BUCKET, f"{CODE_PREFIX}/run.asl.json")
 
 
+def other_user(paths):
+    """The user `nobody` for the engine, if this is root and `nobody` can reach all of these; None otherwise."""
+    if os.geteuid() != 0:
+        return None
+    tried = subprocess.run(
+        ["/bin/sh", "-c", 'for path; do test -x "$path" || exit 1; done', "sh", *map(str, paths)],
+        user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", env={"PATH": os.defpath}, capture_output=True)
+    return {"uid": NOBODY, "gid": NOBODY} if tried.returncode == 0 else None
+
+
 def build_image(stack, outputs, engines, profile, provider_mirror=None, limits=None):
     """Makes the runner's image: its binary, and the configuration that on AWS is baked in beside it."""
     directory = stack.images / IMAGE.split(":")[0]
     directory.mkdir(exist_ok=True)
     work = stack.directory / "work"
-    work.mkdir(mode=0o700, exist_ok=True)
+    work.mkdir(mode=0o711, exist_ok=True)
+    user = other_user([work, *(engine.path for engine in engines), *([provider_mirror] if provider_mirror else [])])
     # A file of its own: a build that replaces the binary must not touch a task that runs.
     fresh = directory / "runner.new"
     shutil.copy2(binary("plangate-runner", profile), fresh)
@@ -150,7 +162,7 @@ def build_image(stack, outputs, engines, profile, provider_mirror=None, limits=N
         "schema": "plangate.runner.v1", "region": REGION, "exchange_bucket": outputs["ExchangeBucket"],
         "document_key": outputs["DocumentKeyArn"], "endpoint_url": stack.endpoint,
         "engines": [dataclasses.asdict(engine) for engine in engines],
-        "provider_mirror": str(provider_mirror) if provider_mirror else None, "work_root": str(work), "engine_user": None,
+        "provider_mirror": str(provider_mirror) if provider_mirror else None, "work_root": str(work), "engine_user": user,
         "order_keys": [{"key_id": key, "public_key_pem": pem(public)}], "limits": {**LIMITS, **(limits or {})},
     }
     (directory / "runner.json").write_text(json.dumps(configuration, indent=2) + "\n")

@@ -70,6 +70,7 @@ class Stack:
             with contextlib.suppress(FileNotFoundError):  # the last stack to stop has just removed the parent: once more
                 (directory / part).mkdir(parents=True, mode=0o700, exist_ok=True)
             (directory / part).mkdir(parents=True, mode=0o700, exist_ok=True)
+        directory.chmod(0o711)  # the engine, as another user, passes through to its work
         for _ in range(5):
             stack = cls._launch(name, directory, keep)
             if stack is not None:
@@ -303,14 +304,25 @@ class Stack:
         return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
     def upload_function(self, bucket, key, binary):
-        """Puts a function's zip, which holds the binary as `bootstrap` and nothing else, into a bucket."""
-        path = self.directory / "tmp" / f"{uuid.uuid4().hex}.zip"
-        entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
-        entry.external_attr, entry.compress_type = 0o755 << 16, zipfile.ZIP_DEFLATED
-        with zipfile.ZipFile(path, "w", compresslevel=1) as package, open(binary, "rb") as source, package.open(entry, "w") as target:
-            shutil.copyfileobj(source, target)
-        self.client("s3").upload_file(str(path), bucket, key)
-        path.unlink()
+        """Puts a function's package into a bucket."""
+        self.client("s3").upload_file(str(package_function(binary)), bucket, key)
+
+
+def package_function(binary):
+    """The zip of a function, which holds the binary as `bootstrap` and nothing else; kept beside the binary until that changes."""
+    binary = pathlib.Path(binary)
+    package, made = binary.parent / "lambda" / f"{binary.name}.zip", binary.stat().st_mtime_ns
+    if package.is_file() and package.stat().st_mtime_ns == made:
+        return package
+    package.parent.mkdir(exist_ok=True)
+    entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
+    entry.external_attr, entry.compress_type = 0o755 << 16, zipfile.ZIP_DEFLATED
+    fresh = package.with_name(f"{uuid.uuid4().hex}.new")
+    with zipfile.ZipFile(fresh, "w", compresslevel=1) as archive, open(binary, "rb") as source, archive.open(entry, "w") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+    os.utime(fresh, ns=(made, made))
+    fresh.rename(package)
+    return package
 
 
 def _start_time(pid):

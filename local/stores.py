@@ -1,12 +1,22 @@
 """Everything that a stack has stored, logged or remembers, as bytes: for a search for what must not be there."""
 
+import contextlib
 import json
 
 
-def everything(stack):
-    """Yields (place, content) for each thing in the stack that a service keeps; secrets in SSM as stored, not decrypted."""
-    for source in (objects, items, log_lines, parameters, executions, configurations, files):
-        yield from source(stack)
+def everything(stack, known=None, since=0):
+    """Yields (place, content) for each thing in the stack that a service keeps; secrets in SSM as stored, not decrypted.
+
+    A set `known` collects what can never change again; what is in it is left out, as are log lines from before `since`.
+    """
+    known = set() if known is None else known
+    yield from objects(stack, known)
+    yield from items(stack)
+    yield from log_lines(stack, since)
+    yield from parameters(stack)
+    yield from executions(stack, known)
+    yield from configurations(stack)
+    yield from files(stack)
 
 
 def _pages(client, operation, key, **arguments):
@@ -14,17 +24,24 @@ def _pages(client, operation, key, **arguments):
         yield from page.get(key) or ()
 
 
-def objects(stack):
+def objects(stack, known):
     """Every version of every object, and its metadata."""
     s3 = stack.client("s3")
     for bucket in s3.list_buckets()["Buckets"]:
         name = bucket["Name"]
         for version in _pages(s3, "list_object_versions", "Versions", Bucket=name):
             where = {"Bucket": name, "Key": version["Key"], "VersionId": version["VersionId"]}
+            identity = (name, version["Key"], version["VersionId"], version["ETag"])
+            if identity in known:
+                continue
+            known.add(identity)
             found = s3.get_object(**where)
             place = f"s3://{name}/{version['Key']}"
             yield place, found["Body"].read()
-            yield f"{place} (metadata)", json.dumps([version["Key"], found["Metadata"], s3.get_object_tagging(**where)["TagSet"]]).encode()
+            tags = []
+            with contextlib.suppress(s3.exceptions.NoSuchKey):  # the emulator knows no tags of what was deleted since
+                tags = s3.get_object_tagging(**where)["TagSet"]
+            yield f"{place} (metadata)", json.dumps([version["Key"], found["Metadata"], tags]).encode()
 
 
 def items(stack):
@@ -36,11 +53,11 @@ def items(stack):
             yield f"dynamodb://{table}/{key}", json.dumps(item, default=lambda value: bytes(value).decode("latin-1")).encode()
 
 
-def log_lines(stack):
+def log_lines(stack, since):
     """Every line of every log group, by stream."""
     logs = stack.client("logs")
     for group in _pages(logs, "describe_log_groups", "logGroups"):
-        for event in _pages(logs, "filter_log_events", "events", logGroupName=group["logGroupName"]):
+        for event in _pages(logs, "filter_log_events", "events", logGroupName=group["logGroupName"], startTime=int(since * 1000)):
             yield f"logs://{group['logGroupName']}/{event['logStreamName']}", event["message"].encode()
 
 
@@ -52,16 +69,24 @@ def parameters(stack):
             yield f"ssm://{found['Name']}", json.dumps(version, default=str).encode()
 
 
-def executions(stack):
+def executions(stack, known):
     """Every execution's history, and every task's description."""
     states, ecs = stack.client("stepfunctions"), stack.client("ecs")
     for machine in _pages(states, "list_state_machines", "stateMachines"):
         for execution in _pages(states, "list_executions", "executions", stateMachineArn=machine["stateMachineArn"]):
+            if execution["executionArn"] in known:
+                continue
+            if execution["status"] != "RUNNING":
+                known.add(execution["executionArn"])
             for event in _pages(states, "get_execution_history", "events", executionArn=execution["executionArn"]):
                 yield f"states://{execution['name']}/{event['id']}", json.dumps(event, default=str).encode()
     for cluster in _pages(ecs, "list_clusters", "clusterArns"):
         for status in ("RUNNING", "STOPPED"):
             for task in _pages(ecs, "list_tasks", "taskArns", cluster=cluster, desiredStatus=status):
+                if task in known:
+                    continue
+                if status == "STOPPED":
+                    known.add(task)
                 yield f"ecs://{task.rsplit('/', 1)[-1]}", json.dumps(ecs.describe_tasks(cluster=cluster, tasks=[task])["tasks"], default=str).encode()
 
 

@@ -111,7 +111,11 @@ impl<'a> Api<'a> {
             return Err(CliError::NoAnswer { place: place(&uri), detail });
         }
         let found = Digest::of(&answer.body);
-        if found == digest { Ok(answer.body) } else { Err(CliError::DigestMismatch { what: "projection", expected: digest, found }) }
+        if found == digest {
+            Ok(answer.body)
+        } else {
+            Err(CliError::DigestMismatch { what: "projection", expected: digest, found })
+        }
     }
 
     /// Reads an answer of the API.
@@ -120,9 +124,7 @@ impl<'a> Api<'a> {
     /// It is not of the type.
     pub(crate) fn decode<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, CliError> {
         // By way of a tree: numbers that keep their digits cannot be read straight into flattened records.
-        serde_json::from_slice(body)
-            .and_then(serde_json::from_value::<T>)
-            .map_err(|error| self.not_the_gate(&error))
+        serde_json::from_slice(body).and_then(serde_json::from_value::<T>).map_err(|error| self.not_the_gate(&error))
     }
 
     /// Reads an answer whose parts keep their exact bytes.
@@ -171,7 +173,9 @@ impl<'a> Api<'a> {
         let status = answer.status;
         let message = gateway_message(&answer.body);
         let next = match status {
-            401 | 403 => "check the credentials, the permission execute-api:Invoke, the region and this machine's clock",
+            401 | 403 => {
+                "check the credentials, the permission execute-api:Invoke, the region and this machine's clock"
+            }
             404 => "check PLANGATE_API",
             429 | 500..600 => "try again",
             _ => "check PLANGATE_API and this program's version",
@@ -269,7 +273,10 @@ mod tests {
     fn refusals_from_elsewhere_are_told_inert_and_short() {
         assert_eq!(gateway_message(b"{\"message\":\"Forbid\\u001bden\"}"), "Forbid\\u{1b}den");
         assert_eq!(gateway_message(b"<html>"), "");
-        assert_eq!(store_code(b"<Error><Code>AccessDenied</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId>"), "AccessDenied");
+        assert_eq!(
+            store_code(b"<Error><Code>AccessDenied</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId>"),
+            "AccessDenied"
+        );
     }
 
     #[test]

@@ -122,9 +122,9 @@ fn what(what: &What) -> String {
             format!("without effect: {} ({})", chosen(decision.choice), inert(reason))
         }
         What::ApplyOrdered { artifact, .. } => format!("apply ordered, artifact {artifact}"),
-        What::ApplyReceived { apply } => {
-            apply.exit_code.map_or_else(|| "apply ended".to_owned(), |code| format!("apply ended with exit code {code}"))
-        }
+        What::ApplyReceived { apply } => apply
+            .exit_code
+            .map_or_else(|| "apply ended".to_owned(), |code| format!("apply ended with exit code {code}")),
         What::CancelRequested { .. } => "withdrawal asked for".to_owned(),
         What::RunEnded { status, failure, .. } => {
             let why = failure.as_ref().map_or(String::new(), |failure| format!(": {}", failure.reason.code()));

@@ -95,7 +95,9 @@ impl Console {
         self.clear_status();
         let mut stream = std::io::stdout().lock();
         let written = if self.out_terminal {
-            stream.write_all(inert_json(&String::from_utf8_lossy(bytes)).as_bytes()).and_then(|()| stream.write_all(b"\n"))
+            stream
+                .write_all(inert_json(&String::from_utf8_lossy(bytes)).as_bytes())
+                .and_then(|()| stream.write_all(b"\n"))
         } else {
             stream.write_all(bytes)
         };

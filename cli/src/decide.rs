@@ -51,7 +51,11 @@ fn look(api: &Api<'_>, console: &Console, run: &RunId, yes: bool) -> Result<Opti
     let text = seen.text(console.err_paint)?;
     // Standard output stays for the answer.
     console.note(&text);
-    console.note(&console.err_paint.tone(Tone::Dim, &format!("proposed by {}, projection {}", view.run.proposer.person, seen.digest())));
+    console.note(
+        &console
+            .err_paint
+            .tone(Tone::Dim, &format!("proposed by {}, projection {}", view.run.proposer.person, seen.digest())),
+    );
     if yes || console.ask(&format!("Approve {run} as shown?"))? { Ok(Some(seen.digest())) } else { Ok(None) }
 }
 

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use http::Method;
-use plangate_gate::documents::DocumentKind;
+use plangate_gate::documents::{DocumentKind, EngineName};
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::untrusted;
 use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, Reason};
@@ -177,6 +177,20 @@ pub(crate) fn resolve(api: &Api<'_>, text: &str) -> Result<WorkspaceId, CliError
     }
 }
 
+/// A workspace's id, and its engine where that may be seen: who may propose may not always read.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn with_engine(api: &Api<'_>, text: &str) -> Result<(WorkspaceId, Option<EngineName>), CliError> {
+    let id = resolve(api, text)?;
+    let engine = match api.get::<DocumentAnswer>(&["v1", collection(DocumentKind::Workspace), id.as_str()], &[]) {
+        Ok(answer) => answer.document.spec.pointer("/engine/name").cloned(),
+        Err(CliError::Refused(_)) => None,
+        Err(error) => return Err(error),
+    };
+    Ok((id, engine.and_then(|name| serde_json::from_value(name).ok())))
+}
+
 fn name(document: &Document) -> Option<&str> {
     document.spec.get("name").and_then(|name| name.as_str())
 }
@@ -256,7 +270,8 @@ fn sheet(console: &Console, document: &Document) -> Result<String, CliError> {
         let tone = if lock.state == "quarantined" || lock.state == "frozen" { Tone::Bad } else { Tone::Good };
         let holder = lock.run.as_ref().map_or(String::new(), |run| format!(" by {run}"));
         let waiting = if lock.waiting > 0 { format!(", {} waiting", lock.waiting) } else { String::new() };
-        text += &row("lock", &format!("{}{holder}{waiting}, fence {}", paint.tone(tone, &inert(&lock.state)), lock.fence));
+        text +=
+            &row("lock", &format!("{}{holder}{waiting}, fence {}", paint.tone(tone, &inert(&lock.state)), lock.fence));
         if let Some(next) = &lock.next_step {
             text += &row("next", &inert(next));
         }

@@ -29,7 +29,9 @@ pub(crate) enum CliError {
         next: &'static str,
     },
     /// An answer that is none of the API's.
-    #[error("`{place}` gave an answer that is not the gate's ({detail}); check PLANGATE_API and this program's version")]
+    #[error(
+        "`{place}` gave an answer that is not the gate's ({detail}); check PLANGATE_API and this program's version"
+    )]
     NotTheGate {
         /// Which address.
         place: String,
@@ -74,7 +76,9 @@ pub(crate) enum CliError {
         message: String,
     },
     /// Bytes that are not those of the digest that came with them.
-    #[error("the {what} is not what its digest says: {found} where {expected} was named; do not decide on it, and tell the gate's operators")]
+    #[error(
+        "the {what} is not what its digest says: {found} where {expected} was named; do not decide on it, and tell the gate's operators"
+    )]
     DigestMismatch {
         /// What it was.
         what: &'static str,
@@ -90,7 +94,9 @@ pub(crate) enum CliError {
     #[error("the audit chain is broken: {0}; tell the gate's operators")]
     Chain(#[from] ChainError),
     /// The audit chain holds and does not go as far as the run's record.
-    #[error("the audit chain is broken: the run's record says `{status}`, and no event does; tell the gate's operators")]
+    #[error(
+        "the audit chain is broken: the run's record says `{status}`, and no event does; tell the gate's operators"
+    )]
     ChainCut {
         /// What the record says.
         status: plangate_gate::lifecycle::Status,
@@ -131,7 +137,11 @@ fn refusal(body: &ApiErrorBody) -> String {
     let message = crate::text::inert(&body.message);
     let next = body.reason.next_step();
     // The gate says what to do next; should an older one not, this program knows.
-    if message.contains(next) { format!("{message} ({})", body.reason) } else { format!("{message}; {next} ({})", body.reason) }
+    if message.contains(next) {
+        format!("{message} ({})", body.reason)
+    } else {
+        format!("{message}; {next} ({})", body.reason)
+    }
 }
 
 fn told(error: &BundleError) -> String {
@@ -196,11 +206,13 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_do_next_once() {
-        let body = |message: &str| Box::new(ApiErrorBody {
-            reason: Reason::DistinctApproverRequired,
-            message: message.to_owned(),
-            details: serde_json::Value::Null,
-        });
+        let body = |message: &str| {
+            Box::new(ApiErrorBody {
+                reason: Reason::DistinctApproverRequired,
+                message: message.to_owned(),
+                details: serde_json::Value::Null,
+            })
+        };
         assert_eq!(
             CliError::Refused(body("ana proposed this run")).to_string(),
             "ana proposed this run; ask another person who may approve (distinct-approver-required)"

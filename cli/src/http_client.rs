@@ -49,7 +49,12 @@ pub(crate) struct HttpClient {
 struct LoopbackResolver(DefaultResolver);
 
 impl Resolver for LoopbackResolver {
-    fn resolve(&self, uri: &Uri, config: &ureq::config::Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
         let Some(addresses) = uri.host().and_then(address::loopback) else {
             return self.0.resolve(uri, config, timeout);
         };
@@ -193,6 +198,10 @@ fn failed(error: Error) -> SendError {
         Error::HostNotFound => "the host is not found".to_owned(),
         Error::Timeout(_) => "no answer in time".to_owned(),
         Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => "the connection is refused".to_owned(),
+        Error::Io(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+            "the connection was closed".to_owned()
+        }
+        Error::Protocol(_) => "the connection was closed in the middle of an answer".to_owned(),
         // Not repeated: a presigned address is a credential.
         Error::BadUri(_) => "the address is none".to_owned(),
         Error::BodyExceedsLimit(limit) => format!("the answer has more than {limit} bytes"),

@@ -69,7 +69,9 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
     let address = cli.api;
     let api = || -> Result<Api<'_>, CliError> {
         let address = address.as_deref().filter(|text| !text.is_empty()).ok_or_else(|| {
-            CliError::Usage("no gate: set PLANGATE_API, or --api, to the gate's address (output ApiUrl of its stack)".to_owned())
+            CliError::Usage(
+                "no gate: set PLANGATE_API, or --api, to the gate's address (output ApiUrl of its stack)".to_owned(),
+            )
         })?;
         Api::new(Base::parse(address)?, console)
     };

@@ -8,7 +8,6 @@ use plangate_gate::policy::{POLICY_LIMIT, Policy};
 use plangate_gate::projection::{Projection, Withhold};
 use serde::Serialize;
 
-
 use crate::args::{BundleFolder, Guard, Project};
 use crate::console::{Console, Tone};
 use crate::documents::read_file;
@@ -25,7 +24,7 @@ const DOCUMENT_LIMIT: u64 = 256 * 1024 * 1024;
 #[derive(Serialize)]
 struct Bundled {
     digest: String,
-    files: usize,
+    entries: usize,
     bytes: usize,
     unpacked_bytes: u64,
     lock_file: Option<String>,
@@ -50,7 +49,7 @@ pub(crate) fn new_id(console: &Console) -> Result<Exit, CliError> {
 /// # Errors
 /// What the folder may not hold, or the archive cannot be written.
 pub(crate) fn bundle(console: &Console, args: &BundleFolder) -> Result<Exit, CliError> {
-    let bundle = engine::build(&args.folder, console)?;
+    let bundle = engine::build(&args.folder, None, console)?;
     if let Some(path) = &args.output {
         std::fs::write(path, bundle.bytes())
             .map_err(|source| CliError::Write { path: inert(&path.to_string_lossy()), source })?;
@@ -59,14 +58,14 @@ pub(crate) fn bundle(console: &Console, args: &BundleFolder) -> Result<Exit, Cli
     if console.json {
         console.out_json(&Bundled {
             digest: digest.to_string(),
-            files: bundle.files(),
+            entries: bundle.files(),
             bytes: bundle.bytes().len(),
             unpacked_bytes: bundle.unpacked_bytes(),
             lock_file: bundle.lock_file_digest().map(|digest| digest.to_string()),
         })?;
         return Ok(Exit::Success);
     }
-    let files = count(bundle.files() as u64, "file");
+    let files = engine::entries(&bundle);
     let (packed, whole) = (bytes(bundle.bytes().len() as u64), bytes(bundle.unpacked_bytes()));
     console.out(&format!("{digest}\n{files}, {packed} packed, {whole} unpacked\n"))?;
     Ok(Exit::Success)

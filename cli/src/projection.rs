@@ -109,7 +109,9 @@ mod tests {
         assert!(SeenProjection::check(b"{}".to_vec(), good, good).is_ok());
         for (answered, recorded) in [(other, good), (good, other), (other, other)] {
             let error = SeenProjection::check(b"{}".to_vec(), answered, recorded).unwrap_err();
-            assert!(matches!(error, CliError::DigestMismatch { expected, found, .. } if expected == other && found == good));
+            assert!(
+                matches!(error, CliError::DigestMismatch { expected, found, .. } if expected == other && found == good)
+            );
         }
     }
 }

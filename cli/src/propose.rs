@@ -11,7 +11,7 @@ use crate::args::Propose;
 use crate::console::{Console, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::text::{bytes, count};
+use crate::text::bytes;
 use crate::{documents, engine, random, watch};
 
 /// Proposes a folder.
@@ -19,13 +19,17 @@ use crate::{documents, engine, random, watch};
 /// # Errors
 /// The folder cannot become a bundle, the gate refuses, or the store does not take the upload.
 pub(crate) fn propose(api: &Api<'_>, console: &Console, args: Propose) -> Result<Exit, CliError> {
-    let bundle = engine::build(&args.folder, console)?;
+    let (workspace, wanted) = documents::with_engine(api, &args.workspace)?;
+    let bundle = engine::build(&args.folder, wanted, console)?;
     let size = bundle.bytes().len() as u64;
     let dim = |text: &str| console.err_paint.tone(Tone::Dim, text);
-    let files = count(bundle.files() as u64, "file");
-    console.note(&format!("bundle of {files}, {}  {}", bytes(size), dim(&bundle.digest().to_string())));
+    console.note(&format!(
+        "bundle of {}, {}  {}",
+        engine::entries(&bundle),
+        bytes(size),
+        dim(&bundle.digest().to_string())
+    ));
 
-    let workspace = documents::resolve(api, &args.workspace)?;
     deliver(api, console, &workspace, &bundle)?;
 
     let request = ProposeRequest {

@@ -26,6 +26,11 @@ pub(crate) fn moment(at: Timestamp) -> String {
     at.to_string().replace('T', " ").replace('Z', " UTC")
 }
 
+/// A moment in a table: `2026-11-30 05:00`.
+pub(crate) fn minute(at: Timestamp) -> String {
+    moment(at).chars().take(16).collect()
+}
+
 /// Labels and values under headings.
 struct Sheet {
     text: String,
@@ -231,7 +236,8 @@ fn applied(sheet: &mut Sheet, run: &Run) {
 
 fn orphan(sheet: &mut Sheet, lock: Option<&plangate_gate::receipt::OrphanedLock>) {
     if let Some(lock) = lock {
-        let text = format!("{} of {} ({}) was left behind", inert(&lock.id), inert(&lock.created), inert(&lock.operation));
+        let text =
+            format!("{} of {} ({}) was left behind", inert(&lock.id), inert(&lock.created), inert(&lock.operation));
         let text = sheet.paint.tone(Tone::Wait, &text);
         sheet.row("state lock", &text);
     }

@@ -9,7 +9,7 @@ use crate::args::{Runs, Show, Watch};
 use crate::console::{Console, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::record::{self, moment};
+use crate::record::{self, minute};
 use crate::text::table;
 use crate::{documents, projection, watch};
 
@@ -47,17 +47,30 @@ pub(crate) fn list(api: &Api<'_>, console: &Console, args: &Runs) -> Result<Exit
         console.note("no runs");
         return Ok(Exit::Success);
     }
-    let rows: Vec<Vec<String>> = runs.iter().map(|view| {
-        let run = &view.run;
-        let workspace = run.pinned.as_ref().map_or_else(|| run.workspace.to_string(), |pinned| crate::text::inert(&pinned.spec.name));
-        vec![run.id.to_string(), run.status.to_string(), run.kind.to_string(), workspace, moment(run.proposed_at), run.proposer.person.to_string()]
-    }).collect();
+    let rows: Vec<Vec<String>> = runs
+        .iter()
+        .map(|view| {
+            let run = &view.run;
+            let workspace = run
+                .pinned
+                .as_ref()
+                .map_or_else(|| run.workspace.to_string(), |pinned| crate::text::inert(&pinned.spec.name));
+            vec![
+                run.id.to_string(),
+                run.status.to_string(),
+                run.kind.to_string(),
+                workspace,
+                minute(run.proposed_at),
+                run.proposer.person.to_string(),
+            ]
+        })
+        .collect();
     let paint = console.paint;
     let painted = |row: usize, column: usize, cell: &str| match runs.get(row) {
         Some(view) if column == 1 => paint.tone(record::tone(view.run.status), cell),
         _ => cell.to_owned(),
     };
-    let headings = ["RUN", "STATUS", "KIND", "WORKSPACE", "PROPOSED", "BY"];
+    let headings = ["RUN", "STATUS", "KIND", "WORKSPACE", "PROPOSED (UTC)", "BY"];
     console.out(&table(&headings, &rows, painted, |name| paint.tone(Tone::Dim, name)))?;
     Ok(Exit::Success)
 }

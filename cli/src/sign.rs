@@ -48,7 +48,8 @@ impl Signer {
         }
         let config = runtime.block_on(loader.load());
         let region = config.region().ok_or(CliError::NoRegion)?.to_string();
-        let provider = config.credentials_provider().ok_or_else(|| CliError::Credentials { detail: "no provider".into() })?;
+        let provider =
+            config.credentials_provider().ok_or_else(|| CliError::Credentials { detail: "no provider".into() })?;
         Ok(Self { runtime, provider, region, held: RefCell::new(None) })
     }
 
@@ -88,7 +89,9 @@ fn told(error: &CredentialsError) -> String {
         CredentialsError::CredentialsNotLoaded(_) => "nothing in the chain has any",
         CredentialsError::ProviderTimedOut(_) => "the chain took too long",
         CredentialsError::InvalidConfiguration(_) => "the AWS configuration file has an error",
-        CredentialsError::ProviderError(_) => "a part of the chain failed (an expired sign-on, a helper program, a role that may not be assumed)",
+        CredentialsError::ProviderError(_) => {
+            "a part of the chain failed (an expired sign-on, a helper program, a role that may not be assumed)"
+        }
         _ => "the chain failed",
     }
     .to_owned()

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant, SystemTime};
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::{Kind, Run};
+use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
 use plangate_wire::{RunAnswer, RunView};
 
 use crate::api::Api;
-use crate::console::{Console, Tone};
+use crate::console::{Console, Paint, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::projection;
@@ -23,7 +24,8 @@ use crate::text::{inert, span};
 pub(crate) fn now() -> Result<Timestamp, CliError> {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-    Timestamp::from_unix_seconds(seconds).map_err(|_| CliError::Machine("this machine's clock shows no usable time".to_owned()))
+    Timestamp::from_unix_seconds(seconds)
+        .map_err(|_| CliError::Machine("this machine's clock shows no usable time".to_owned()))
 }
 
 /// Reads a run.
@@ -92,7 +94,9 @@ fn clock(at: Timestamp) -> String {
 /// What a status wants to say besides its name.
 fn remark(run: &Run) -> String {
     let text = match run.status {
-        Status::Queued => run.queued_as.map_or_else(|| "behind other runs".to_owned(), |place| format!("place {place} of the workspace's line")),
+        Status::Queued => run
+            .queued_as
+            .map_or_else(|| "behind other runs".to_owned(), |place| format!("place {place} of the workspace's line")),
         Status::Planning => match run.kind {
             Kind::Applicable => "holds the workspace's lock".to_owned(),
             Kind::PlanOnly => "needs no lock".to_owned(),
@@ -129,24 +133,53 @@ pub(crate) fn conclude(api: &Api<'_>, console: &Console, view: &RunView) -> Resu
                 }
             }
         }
-        Status::Failed => {
-            if let Some(failure) = &run.failure {
-                let code = console.paint.tone(Tone::Bad, failure.reason.code());
-                console.out(&format!("{code}: {}\n", inert(&failure.detail)))?;
+        _ => {
+            if let Some(line) = ending(run, console.paint) {
+                console.out(&format!("{line}\n"))?;
             }
         }
-        Status::Rejected => {
-            if let Some(decision) = &run.decision {
-                let reason = decision.reason.as_deref().map_or(String::new(), |reason| format!(": {}", inert(reason)));
-                console.out(&format!("rejected by {}{reason}\n", record::actor(&decision.by)))?;
-            }
-        }
-        _ => {}
     }
     if let Some(next) = &view.next_step {
         console.out(&format!("next: {}\n", inert(next)))?;
     }
     Ok(exit)
+}
+
+/// How a run has ended, in one line.
+fn ending(run: &Run, paint: Paint) -> Option<String> {
+    let word = paint.tone(record::tone(run.status), run.status.as_str());
+    Some(match run.status {
+        Status::Applied => {
+            let apply = run.apply.as_ref()?;
+            let serial = |state: &Option<StateIdentity>| match state {
+                Some(StateIdentity::Present { serial, .. }) => format!("serial {serial}"),
+                _ => "none".to_owned(),
+            };
+            format!("{word}: state {} -> {}", serial(&apply.state_before), serial(&apply.state_after))
+        }
+        Status::NoChanges => format!("{word}: the estate is as the configuration says"),
+        Status::Failed => {
+            let failure = run.failure.as_ref()?;
+            format!("{}: {}", paint.tone(Tone::Bad, failure.reason.code()), inert(&failure.detail))
+        }
+        Status::Rejected => {
+            let decision = run.decision.as_ref()?;
+            format!("{word} by {}{}", record::actor(&decision.by), why(decision.reason.as_deref()))
+        }
+        Status::Canceled => {
+            let cancel = run.cancel.as_ref()?;
+            format!("{word} by {}{}", record::actor(&cancel.by), why(cancel.reason.as_deref()))
+        }
+        Status::Expired => {
+            let plan = run.plan.as_ref()?;
+            format!("{word}: nobody decided until {}; propose again", moment(plan.expires_at))
+        }
+        _ => return None,
+    })
+}
+
+fn why(reason: Option<&str>) -> String {
+    reason.map_or(String::new(), |reason| format!(": {}", inert(reason)))
 }
 
 /// Why a person is asked, where guardrails had something to say.

@@ -62,9 +62,11 @@ def write_keys(request):
 
 
 def permissions(action, resource, request):
-    """s3:ListBucket, where an object is asked for that does not exist; the other tasks of a request about several."""
+    """s3:ListBucket, where an object is asked for that does not exist; the others of a request about several tasks or parameters."""
     if action == "ecs:DescribeTasks":
         return [(action, other, keys(action, other, request)) for other in resources.task_resources("DescribeTasks", request.json())[1:]]
+    if action == "ssm:GetParameters":
+        return [(action, other, keys(action, other, request)) for other in resources.parameter_resources(request.json())[1:]]
     if action != "s3:GetObject" or not resource.startswith("arn:aws:s3:::"):
         return []
     bucket, _, key = resource.removeprefix("arn:aws:s3:::").partition("/")

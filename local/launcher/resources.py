@@ -1,12 +1,13 @@
-"""The resource that an ECS request is authorized on.
+"""The resource that a request of ECS or SSM is authorized on.
 
 AWS: RunTask is authorized on the revision of the task definition, StopTask and DescribeTasks on each task, ListTasks on none; the cluster is a
-condition. The emulator takes the cluster for all of them.
+condition. GetParameters is authorized on each parameter. The emulator takes the cluster for the former, `*` for the latter.
 """
 
 import json
 
 from ministack.core import iam_actions
+from ministack.core.responses import get_account_id, get_region
 from ministack.services import ecs
 
 _extract_resource_arn = iam_actions.extract_resource_arn
@@ -18,15 +19,19 @@ def install():
 
 
 def extract_resource_arn(service, method, path, headers, body, *rest):
-    """The emulator's own, but for the tasks of ECS."""
-    if service == "ecs":
+    """The emulator's own, but for the tasks of ECS and for several parameters of SSM."""
+    if service in ("ecs", "ssm"):
         action = headers.get("x-amz-target", "").rpartition(".")[2]
         try:
             data = json.loads(body or b"{}")
         except ValueError:
             data = {}
-        if action in ("RunTask", "StopTask", "DescribeTasks", "ListTasks") and isinstance(data, dict):
+        if not isinstance(data, dict):
+            data = {}
+        if service == "ecs" and action in ("RunTask", "StopTask", "DescribeTasks", "ListTasks"):
             return task_resources(action, data)[0]
+        if service == "ssm" and action == "GetParameters":
+            return parameter_resources(data)[0]
     return _extract_resource_arn(service, method, path, headers, body, *rest)
 
 
@@ -43,6 +48,12 @@ def task_resources(action, data):
         task if task.startswith("arn:") else f"{cluster.replace(':cluster/', ':task/')}/{task}"
         for task in named or [] if isinstance(task, str)
     ] or ["*"]
+
+
+def parameter_resources(data):
+    """The parameters of a GetParameters, all of which have to be permitted."""
+    names = [name.rpartition(":parameter")[2] or name for name in data.get("Names") or [] if isinstance(name, str)]
+    return [f"arn:aws:ssm:{get_region()}:{get_account_id()}:parameter/{name.lstrip('/')}" for name in names] or ["*"]
 
 
 def cluster_arn(data):

@@ -126,11 +126,13 @@ def not_checked(resource):
 
 def invoke_resource_with_timeout(resource, data, _):
     """A service call with a time limit; what it started is told when the time is up."""
-    attempt = current.get()
+    # A retry is another call: the end of this one must not be its end.
+    attempt = dataclasses.replace(current.get(), over=threading.Event())
     seconds = attempt.seconds()
     outcome, done = {}, threading.Event()
 
     def work():
+        current.set(attempt)
         try:
             outcome["result"] = sf._invoke_resource(resource, data)
         except BaseException as error:  # carried over to the thread that waits

@@ -141,3 +141,13 @@ def test_a_write_can_be_bound_to_a_transaction(lab, table, operator):
     assert code(lambda: dynamodb.transact_write_items(TransactItems=[put])) is None
     delete = {"Delete": {"TableName": table, "Key": item("a")}}
     assert code(lambda: dynamodb.transact_write_items(TransactItems=[delete])) == "AccessDeniedException"
+
+
+def test_several_parameters_need_permission_for_each(lab):
+    ssm, mine, theirs = lab.stack.client("ssm"), f"/mine/{lab.id}", f"/theirs/{lab.id}"
+    for name in (mine, theirs):
+        ssm.put_parameter(Name=name, Value="value", Type="String")
+    reader = lab.user(("ssm:GetParameters", f"arn:aws:ssm:{REGION}:{ACCOUNT}:parameter{mine}")).client("ssm")
+    assert reader.get_parameters(Names=[mine])["Parameters"][0]["Value"] == "value"
+    with pytest.raises(botocore.exceptions.ClientError, match="ssm:GetParameters"):
+        reader.get_parameters(Names=[mine, theirs])

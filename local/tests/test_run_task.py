@@ -64,3 +64,11 @@ def test_a_state_that_times_out_stops_its_task(lab):
     ended = lab.run(machine)
     assert (ended["status"], ended["error"]) == ("FAILED", "States.Timeout")
     lab.running_task(cluster, "STOPPED")
+
+
+def test_a_retry_after_a_time_out_runs_a_task_of_its_own(lab):
+    script = f"mkdir {lab.stack.directory}/tmp/first-{lab.id} 2>/dev/null || exit 0; trap 'exit 0' TERM; while :; do sleep 0.1; done"
+    retry = [{"ErrorEquals": ["States.Timeout"], "IntervalSeconds": 1, "MaxAttempts": 1}]
+    _, machine = machine_for(lab, script, TimeoutSeconds=2, Retry=retry)
+    ended = lab.run(machine)
+    assert ended["status"] == "SUCCEEDED", ended

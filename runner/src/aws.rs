@@ -88,7 +88,13 @@ impl Aws {
         self.runtime.block_on(future)
     }
 
-    fn put(&self, place: Place<'_>, bytes: &[u8], protection: Protection<'_>, retries: Option<RetryConfig>) -> Result<Put> {
+    fn put(
+        &self,
+        place: Place<'_>,
+        bytes: &[u8],
+        protection: Protection<'_>,
+        retries: Option<RetryConfig>,
+    ) -> Result<Put> {
         let checksum = base64::engine::general_purpose::STANDARD.encode(Digest::of(bytes).raw());
         let mut request = self
             .s3
@@ -153,8 +159,7 @@ fn credentials(invocation: &Invocation, http: &SharedHttpClient) -> SharedCreden
             SharedCredentialsProvider::new(Credentials::new(id, secret, Some(token), None, "task session"))
         }
         _ => {
-            let settings =
-                ProviderConfig::without_region().with_http_client(http.clone()).with_sleep_impl(Sleep);
+            let settings = ProviderConfig::without_region().with_http_client(http.clone()).with_sleep_impl(Sleep);
             SharedCredentialsProvider::new(EcsCredentialsProvider::builder().configure(&settings).build())
         }
     }

@@ -44,7 +44,10 @@ fn the_initialised_backend_must_say_exactly_what_the_order_says() {
         ("workspace_key_prefix", |r| r["backend"]["config"]["workspace_key_prefix"] = "x".into()),
     ];
     for (setting, change) in changes {
-        assert_eq!(detail(Some(&initialised(change))), format!("the backend's settings are not the workspace's: {setting}"));
+        assert_eq!(
+            detail(Some(&initialised(change))),
+            format!("the backend's settings are not the workspace's: {setting}")
+        );
     }
     detail(Some(&initialised(|r| r["backend"]["type"] = "local".into())));
     detail(Some(&initialised(|r| r["backend"] = Value::Null)));

@@ -108,7 +108,8 @@ impl Config {
     /// # Errors
     /// [`RunnerError::Unusable`] naming the first field that says what it may not.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
-        let config: Self = untrusted::parse("runner configuration", bytes, CONFIG_LIMIT).map_err(RunnerError::unusable)?;
+        let config: Self =
+            untrusted::parse("runner configuration", bytes, CONFIG_LIMIT).map_err(RunnerError::unusable)?;
         config.check()?;
         Ok(config)
     }

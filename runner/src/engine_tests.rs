@@ -82,7 +82,8 @@ fn a_stop_reaches_the_engine_alone_and_it_is_waited_for() {
 
 #[test]
 fn what_stays_in_the_group_is_ended_after_the_engine() {
-    let (folder, engine) = engine("sh -c 'echo $$ > helper; while :; do sleep 0.05; done' &\nwhile [ ! -s helper ]; do sleep 0.02; done");
+    let (folder, engine) =
+        engine("sh -c 'echo $$ > helper; while :; do sleep 0.05; done' &\nwhile [ ! -s helper ]; do sleep 0.02; done");
     let ended = engine.run(&["apply"], Output::Log, &mut log()).unwrap();
     assert_eq!(ended.code, 0);
     let helper: i32 = std::fs::read_to_string(folder.path().join("helper")).unwrap().trim().parse().unwrap();

@@ -73,7 +73,9 @@ impl From<BundleError> for RunnerError {
         let reason = match &error {
             BundleError::DigestMismatch { .. } => FailureReason::BundleInvalid,
             BundleError::ModuleNotCaptured { .. } => FailureReason::ModuleNotCaptured,
-            BundleError::LockFileMissing { .. } | BundleError::LockFileWithoutH1 { .. } => FailureReason::LockFileInvalid,
+            BundleError::LockFileMissing { .. } | BundleError::LockFileWithoutH1 { .. } => {
+                FailureReason::LockFileInvalid
+            }
             BundleError::Io { .. } => FailureReason::GateError,
             _ => FailureReason::BundleRefused,
         };

@@ -65,7 +65,10 @@ mod tests {
             "",
         ] {
             let error = check(stranger, role).unwrap_err();
-            assert!(matches!(error, RunnerError::Failed { reason: FailureReason::IdentityMismatch, .. }), "`{stranger}`");
+            assert!(
+                matches!(error, RunnerError::Failed { reason: FailureReason::IdentityMismatch, .. }),
+                "`{stranger}`"
+            );
         }
     }
 }

@@ -15,7 +15,8 @@ const ROUNDS: usize = 100;
 /// # Errors
 /// The platform refuses.
 pub(crate) fn inherit() -> Result<()> {
-    set_child_subreaper(Some(getpid())).map_err(|error| RunnerError::unusable(format!("cannot become subreaper: {error}")))
+    set_child_subreaper(Some(getpid()))
+        .map_err(|error| RunnerError::unusable(format!("cannot become subreaper: {error}")))
 }
 
 /// Kills and reaps every child of this process, until there is none.

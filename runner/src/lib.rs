@@ -59,8 +59,8 @@ fn task() -> Result<()> {
     let own = std::env::current_exe()
         .map_err(|error| RunnerError::unusable(format!("where the runner stands is not known: {}", error.kind())))?;
     let config = Config::load(&own.with_file_name("runner.json"))?;
-    let variables = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let invocation = Invocation::from_variables(variables)?;
     let cloud = aws::Aws::new(&config, &invocation)?;
     // Only root can become another user.

@@ -84,11 +84,9 @@ mod tests {
     fn a_line_too_long_to_hold_comes_in_parts_and_loses_nothing() {
         let long = vec![b'x'; LONGEST_LINE + 5];
         let all = pieces(&[&long, b"yz\nnext\n"]);
-        assert_eq!(all, [
-            Piece::Part(long),
-            Piece::Part(b"yz".to_vec()),
-            Piece::PartsEnd,
-            Piece::Line(b"next".to_vec())
-        ]);
+        assert_eq!(
+            all,
+            [Piece::Part(long), Piece::Part(b"yz".to_vec()), Piece::PartsEnd, Piece::Line(b"next".to_vec())]
+        );
     }
 }

@@ -132,6 +132,9 @@ impl Seam {
         while self.pending.get(cut).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {
             cut -= 1;
         }
+        if cut == 0 {
+            return Vec::new();
+        }
         let mut safe = Vec::new();
         let mut printed = 0;
         let mut covered = 0;

@@ -42,9 +42,8 @@ fn one_good_signature_by_a_known_key_over_the_exact_bytes_is_needed() {
     let order = b"{\"run\":1}";
     let mut garbled = ours.sign(order);
     garbled.signature = "not base64!".to_owned();
-    let check = |signatures: Vec<plangate_gate::order::Signature>| {
-        check_signature(order, &Signatures { signatures }, &keys)
-    };
+    let check =
+        |signatures: Vec<plangate_gate::order::Signature>| check_signature(order, &Signatures { signatures }, &keys);
     check(vec![ours.sign(order)]).unwrap();
     check(vec![older.sign(order)]).unwrap();
     check(vec![stranger.sign(order), garbled.clone(), ours.sign(order)]).unwrap();

@@ -76,11 +76,8 @@ impl Prepared {
             .map_err(io("write the module manifest"))?;
         folder.hand_over(&modules)?;
 
-        let secrets_file = if secrets.is_empty() {
-            None
-        } else {
-            Some(folder.give("secrets.tfvars.json", &variable_file(secrets))?)
-        };
+        let secrets_file =
+            if secrets.is_empty() { None } else { Some(folder.give("secrets.tfvars.json", &variable_file(secrets))?) };
         let cli_config = folder.give("engine.tfrc", cli_config(phase.config.provider_mirror.as_deref()).as_bytes())?;
         let engine = Engine {
             binary: binary.path.clone(),

@@ -51,12 +51,15 @@ fn a_states_identity_is_lineage_serial_version_and_bytes() {
     let at = reference();
     let of = |bucket: &Bucket| identity(bucket, &at, 1000);
     let first = of(&Bucket::with(&at.key, STATE, Some("v1"))).unwrap();
-    assert_eq!(first, StateIdentity::Present {
-        lineage: "l-1".to_owned(),
-        serial: 7,
-        version_id: "v1".to_owned(),
-        digest: Digest::of(STATE.as_bytes())
-    });
+    assert_eq!(
+        first,
+        StateIdentity::Present {
+            lineage: "l-1".to_owned(),
+            serial: 7,
+            version_id: "v1".to_owned(),
+            digest: Digest::of(STATE.as_bytes())
+        }
+    );
     assert_eq!(of(&Bucket::default()).unwrap(), StateIdentity::None);
     // Written again with the same content, or restored and counted up to the same serial: another identity.
     assert_ne!(of(&Bucket::with(&at.key, STATE, Some("v2"))).unwrap(), first);

@@ -105,10 +105,7 @@ pub fn run(task: Task<'_>) -> Result<Receipt> {
         engine: order.engine,
         bundle: order.bundle.digest,
         isolation: if task.user.is_some() { Isolation::SeparateUser } else { Isolation::SameUser },
-        state_lock: StateLockEvidence {
-            locking: invocation.phase == order::Phase::Apply,
-            orphan: evidence.orphan,
-        },
+        state_lock: StateLockEvidence { locking: invocation.phase == order::Phase::Apply, orphan: evidence.orphan },
         started_at,
         finished_at: (task.clock)(),
         log: stored_log,

@@ -12,6 +12,11 @@ use crate::value::Value;
 const WITHIN: usize = 8;
 /// From this many characters on, a masked string is hidden where it stands alone. Shorter ones are too common.
 const ALONE: usize = 4;
+/// So many bytes of a masked string are searched for at first. The automaton's memory goes by the length of what it
+/// searches for, and a masked string may be a whole file.
+const HEAD: usize = 32;
+/// So many bytes stand for a masked string that is longer: whatever begins like it is hidden too.
+const LONGEST: usize = 4096;
 
 /// Collects the strings that stand at or under a sensitive node.
 #[derive(Default)]
@@ -39,8 +44,8 @@ impl<'m> Masked<'m> {
         for text in self.strings {
             match text.chars().take(WITHIN).count() {
                 WITHIN.. => {
-                    within.extend(as_encoded(text));
-                    within.insert(text.to_owned());
+                    let forms = as_encoded(text).into_iter().chain([text.to_owned()]);
+                    within.extend(forms.map(|form| head(&form, LONGEST).to_owned()));
                 }
                 ALONE.. => {
                     alone.insert(text.to_owned());
@@ -48,15 +53,21 @@ impl<'m> Masked<'m> {
                 _ => {}
             }
         }
-        let within = (!within.is_empty()).then(|| {
-            AhoCorasick::builder()
-                .match_kind(MatchKind::Standard)
-                .kind(Some(AhoCorasickKind::ContiguousNFA))
-                .build(within)
-                .ok()
-        });
-        Echoes { alone, within }
+        // What contains a string contains its beginnings: of two strings, one of which begins with the other, the
+        // shorter one is enough. In byte order it stands first.
+        let mut prefix_free: Vec<String> = Vec::new();
+        for text in within {
+            if !prefix_free.last().is_some_and(|last| text.starts_with(last.as_str())) {
+                prefix_free.push(text);
+            }
+        }
+        Echoes { alone, within: Search::of(prefix_free) }
     }
+}
+
+/// The beginning of `text`, at most `most` bytes, whole characters.
+fn head(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }
 
 /// The forms in which `text` stands inside a string that is itself JSON, as `jsonencode` gives it, where they differ.
@@ -73,20 +84,62 @@ fn as_encoded(text: &str) -> Vec<String> {
 /// Finds masked strings where they recur.
 pub(crate) struct Echoes {
     alone: BTreeSet<String>,
-    /// The inner option is none where the strings were too many to search for: then every string counts as an echo.
-    within: Option<Option<AhoCorasick>>,
+    within: Search,
+}
+
+/// Finds strings inside others.
+enum Search {
+    Nothing,
+    /// Too many strings to search for: then every string counts as an echo.
+    Everything,
+    /// Where a head is found, the string that may stand there is looked up: no one begins with another, so that it is
+    /// the last of them, in byte order, that is not after what stands there.
+    For {
+        heads: AhoCorasick,
+        strings: Vec<String>,
+    },
+}
+
+impl Search {
+    fn of(strings: Vec<String>) -> Self {
+        if strings.is_empty() {
+            return Self::Nothing;
+        }
+        let mut heads: Vec<&str> = strings.iter().map(|text| head(text, HEAD)).collect();
+        heads.dedup();
+        let built = AhoCorasick::builder()
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(heads);
+        match built {
+            Ok(heads) => Self::For { heads, strings },
+            Err(_) => Self::Everything,
+        }
+    }
+
+    fn hits(&self, text: &str) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::For { heads, strings } => heads.find_overlapping_iter(text).any(|found| {
+                let here = text.get(found.start()..).unwrap_or(text);
+                let after = strings.partition_point(|one| one.as_str() <= here);
+                let candidate = after.checked_sub(1).and_then(|last| strings.get(last));
+                candidate.is_some_and(|one| here.starts_with(one.as_str()))
+            }),
+        }
+    }
 }
 
 impl Echoes {
     /// Whether there is anything to find.
     pub(crate) fn is_empty(&self) -> bool {
-        self.alone.is_empty() && self.within.is_none()
+        self.alone.is_empty() && matches!(self.within, Search::Nothing)
     }
 
     /// Whether `text` is or contains a masked string.
     pub(crate) fn in_text(&self, text: &str) -> bool {
-        self.alone.contains(text)
-            || self.within.as_ref().is_some_and(|search| search.as_ref().is_none_or(|search| search.is_match(text)))
+        self.alone.contains(text) || self.within.hits(text)
     }
 
     /// Whether `value` must be hidden for what stands in it directly: its text, or one of its keys.
@@ -131,6 +184,35 @@ mod tests {
         let echoes = echoes(&["line one\nline \"two\" <b>"]);
         assert!(echoes.in_text(r#"{"key":"line one\nline \"two\" <b>"}"#));
         assert!(echoes.in_text(r#"{"key":"line one\nline \"two\" \u003cb\u003e"}"#));
+    }
+
+    #[test]
+    fn strings_that_begin_alike_are_told_apart() {
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC-one\n-----END PRIVATE KEY-----";
+        let other = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC-two\n-----END PRIVATE KEY-----";
+        let public = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC-pub\n-----END PRIVATE KEY-----";
+        let echoes = echoes(&[key, other, "begins-with-this", "begins-with-this-and-goes-on"]);
+        assert!(echoes.in_text(&format!("x{key}y")) && echoes.in_text(&format!("{other}{public}")));
+        assert!(!echoes.in_text(public));
+        assert!(!echoes.in_text("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC"));
+        assert!(echoes.in_text("it begins-with-this-and-ends"));
+    }
+
+    #[test]
+    fn overlapping_beginnings_hide_no_string_from_the_search() {
+        let echoes = echoes(&["abababab-x", "babababa-y"]);
+        assert!(echoes.in_text("abababababa-y"));
+        assert!(echoes.in_text("babababababab-x"));
+        assert!(!echoes.in_text("abababababab"));
+    }
+
+    #[test]
+    fn of_a_whole_file_the_beginning_is_enough() {
+        let file: &'static str = Box::leak("0123456789é".repeat(10_000).into_boxed_str());
+        let echoes = echoes(&[file]);
+        assert!(echoes.in_text(file));
+        assert!(echoes.in_text(&file[..5000]), "what begins like a long masked string is hidden too");
+        assert!(!echoes.in_text(&file[..2000]));
     }
 
     #[test]

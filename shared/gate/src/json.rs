@@ -378,12 +378,14 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        keys.sort_unstable();
-        if keys.is_sorted_by(|one, next| one < next) {
-            Ok(())
-        } else {
-            Err(ReadError::new(start, "a key stands twice in this object"))
+        let distinct = |keys: &[Cow<'a, str>]| keys.is_sorted_by(|one, next| one < next);
+        if !distinct(&keys) {
+            keys.sort_unstable();
+            if !distinct(&keys) {
+                return Err(ReadError::new(start, "a key stands twice in this object"));
+            }
         }
+        Ok(())
     }
 
     /// Reads a list, calling `element` with each position; it must read or skip the element.

@@ -17,6 +17,9 @@ pub const DEFAULT_BUDGET: u64 = 128 * 1024;
 /// The largest budget that a policy may give: a projection has to fit where payloads are capped at 256 KB.
 pub const LARGEST_BUDGET: u64 = 192 * 1024;
 
+/// The published JSON Schema of policy documents.
+pub const JSON_SCHEMA: &str = include_str!("policy/schema.json");
+
 /// The one schema of policies there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PolicySchema {
@@ -300,5 +303,48 @@ mod tests {
         let other = parse("{\"max_changes\":{\"delete\":0, \"total\":3},\n\"schema\":\"plangate.policy.v1\"}").unwrap();
         assert_eq!(one.digest(), other.digest());
         assert_ne!(one.digest(), Policy::default().digest());
+    }
+
+    #[test]
+    fn the_published_schema_knows_the_fields_that_a_policy_has_and_no_other() {
+        let schema: serde_json::Value = serde_json::from_str(JSON_SCHEMA).unwrap();
+        let named =
+            |object: &serde_json::Value| object["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let full = Policy {
+            protect: vec![Protect {
+                types: vec![Pattern::new("a").unwrap()],
+                addresses: vec![Pattern::new("b").unwrap()],
+                on: vec![ProtectedFrom::Any],
+            }],
+            max_changes: MaxChanges {
+                total: Some(1),
+                create: Some(1),
+                update: Some(1),
+                delete: Some(1),
+                replace: Some(1),
+            },
+            allowed_types: Some(Vec::new()),
+            allowed_providers: Some(Vec::new()),
+            withhold: vec![Withheld { types: vec!["a".to_owned()], paths: vec!["b".to_owned()] }],
+            gate_resources: vec![Pattern::new("g").unwrap()],
+            ..Policy::default()
+        };
+        let written = serde_json::to_value(&full).unwrap();
+        let keys = |object: &serde_json::Value| object.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        let sorted = |mut names: Vec<String>| {
+            names.sort();
+            names
+        };
+        let fields = &schema["properties"];
+        for (described, value) in [
+            (&schema, &written),
+            (&fields["protect"]["items"], &written["protect"][0]),
+            (&fields["max_changes"], &written["max_changes"]),
+            (&fields["withhold"]["items"], &written["withhold"][0]),
+        ] {
+            assert_eq!(sorted(named(described)), sorted(keys(value)));
+            assert_eq!(described["additionalProperties"], false);
+        }
+        assert_eq!(fields["projection_budget_bytes"]["maximum"].to_string(), LARGEST_BUDGET.to_string());
     }
 }

@@ -1,6 +1,13 @@
 //! What holds for every document, not only for those that somebody thought of. The seed is fixed: the same cases in
 //! every run.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails in the shortest way"
+)]
+
 mod oracle;
 
 use oracle::{Change, covers, hidden_strings, parse_path, resolve, scalar_paths};
@@ -18,8 +25,8 @@ const KEYS: [&str; 7] = ["a", "b", "name", "a.b", "", "ключ", "q\"\n"];
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: 20000,
-        rng_seed: RngSeed::Random,
+        cases: 500,
+        rng_seed: RngSeed::Fixed(0x706c_616e),
         failure_persistence: None,
         ..ProptestConfig::default()
     }
@@ -281,8 +288,9 @@ proptest! {
         let document = format!(r#"{{"format_version":"1.2","resource_changes":[],"skipped":{text}}}"#);
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&document).is_ok();
         // Half of a surrogate pair, and a key twice at the top, are refused here and not there.
-        prop_assume!(!text.contains("\\u") && !text.contains("\":"));
-        prop_assert_eq!(PlanDocument::parse_untrusted(document.as_bytes()).is_ok(), theirs, "{}", document);
+        let stricter = text.contains("\\u") || text.contains("\":");
+        let ours = PlanDocument::parse_untrusted(document.as_bytes()).is_ok();
+        prop_assert!(ours == theirs || (stricter && !ours), "{}", document);
     }
 
     #[test]

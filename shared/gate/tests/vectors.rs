@@ -1,5 +1,12 @@
 //! Runs every case of `vectors/`: the specification's V1-V14 and one for each rule of ours.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test fails in the shortest way"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -33,4 +33,7 @@ pub mod sweep;
 pub mod tasks;
 pub mod workflow;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::{Error, Refusal};

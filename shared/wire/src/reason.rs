@@ -121,4 +121,16 @@ mod tests {
             assert!(!reason.next_step().is_empty());
         }
     }
+    #[test]
+    fn the_documentation_has_every_reason_and_every_failure() {
+        let documentation = include_str!("../../../docs/api.md");
+        for reason in Reason::ALL {
+            let row = format!("| `{reason}` | {} |", reason.status());
+            assert!(documentation.contains(&row), "docs/api.md lacks {row}");
+        }
+        for failure in plangate_gate::failure::FailureReason::ALL {
+            let row = format!("| `{}` |", failure.code());
+            assert!(documentation.contains(&row), "docs/api.md lacks {row}");
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Changes that may widen access. What looks like access and changes is not eligible; where it is plain that access
 //! gets wider, the reason says so. Whether a change of a policy's text permits more is not decided here.
 
+use std::borrow::Cow;
+
 use crate::actions::Actions;
 use crate::document::{Change, PlanDocument, Row};
 use crate::guardrails::finding::{Finding, Reason};
@@ -8,17 +10,14 @@ use crate::mask::Mask;
 use crate::policy::{AccessWidening, Policy};
 use crate::value::Value;
 
-/// Words, between underscores, in the names of types that grant, limit or open access.
+/// Words, between underscores, in the names of types that grant, limit or open access. Tables of words are sorted.
 const TYPE_WORDS: [&str; 50] = [
-    "alb",
-    "elb",
-    "lb",
-    "vpn",
-    "access",
     "accepter",
+    "access",
     "account",
     "acl",
     "acls",
+    "alb",
     "association",
     "auth",
     "authorization",
@@ -29,13 +28,15 @@ const TYPE_WORDS: [&str; 50] = [
     "collaborator",
     "credential",
     "credentials",
+    "elb",
     "exposure",
-    "firewall",
     "federation",
+    "firewall",
     "grant",
     "grants",
     "iam",
     "identity",
+    "lb",
     "login",
     "member",
     "members",
@@ -60,6 +61,7 @@ const TYPE_WORDS: [&str; 50] = [
     "url",
     "user",
     "users",
+    "vpn",
 ];
 
 /// Parts of type names that mean access as a whole.
@@ -73,6 +75,7 @@ const ATTRIBUTE_WORDS: [&str; 42] = [
     "acls",
     "allow",
     "allowed",
+    "allowlist",
     "anonymous",
     "assume",
     "auth",
@@ -109,7 +112,6 @@ const ATTRIBUTE_WORDS: [&str; 42] = [
     "trusted",
     "visibility",
     "whitelist",
-    "allowlist",
 ];
 
 /// Parts of attribute names that mean access as a whole.
@@ -219,7 +221,14 @@ fn grants(kind: &str) -> bool {
 }
 
 fn speaks_of(name: &str, words: &[&str], parts: &[&str]) -> bool {
-    // `assumeRole` and `cidrBlocks` speak of the same as `assume_role` and `cidr_blocks`.
+    let name =
+        if name.bytes().any(|b| b.is_ascii_uppercase() || !b.is_ascii()) { snake_case(name) } else { name.into() };
+    name.split(|c: char| !c.is_alphanumeric()).any(|word| words.binary_search(&word).is_ok())
+        || parts.iter().any(|part| name.contains(part))
+}
+
+/// `assumeRole` and `cidrBlocks` speak of the same as `assume_role` and `cidr_blocks`.
+fn snake_case(name: &str) -> Cow<'_, str> {
     let mut snake = String::with_capacity(name.len() + 4);
     for c in name.chars() {
         if c.is_uppercase() {
@@ -227,8 +236,7 @@ fn speaks_of(name: &str, words: &[&str], parts: &[&str]) -> bool {
         }
         snake.extend(c.to_lowercase());
     }
-    snake.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word))
-        || parts.iter().any(|part| snake.contains(part))
+    snake.into()
 }
 
 /// One attribute on both sides of a change.
@@ -244,7 +252,7 @@ fn attributes<'c, 'd>(change: &'c Change<'d>) -> impl Iterator<Item = (&'c str, 
     let after = change.after.as_ref();
     let fields = [before, after].into_iter().flatten().flat_map(Value::fields).map(|(key, _)| key.as_ref());
     let mut keys: Vec<&str> = fields.chain(change.after_unknown.keys().iter().map(|(key, _)| key.as_ref())).collect();
-    keys.sort_unstable();
+    keys.sort();
     keys.dedup();
     keys.into_iter().map(move |key| {
         let hidden = [&change.before_sensitive, &change.after_sensitive]
@@ -290,14 +298,17 @@ impl Sides<'_, '_> {
 
 /// Whether something at or under the field `key` speaks of access and is not the same on both sides.
 fn differs(key: &str, before: Option<&Value<'_>>, after: Option<&Value<'_>>, unknown: &Mask<'_>) -> bool {
+    if before == after && unknown.is_clear() {
+        return false;
+    }
     if speaks_of(key, &ATTRIBUTE_WORDS, &ATTRIBUTE_PARTS) {
         let shut = speaks_of(key, &SHUT_WHEN_FALSE, &[]);
         let nothing = |value| is_nothing(value) || shut && value == Some(&Value::Bool(false));
-        return !unknown.is_clear() || (before != after && !(nothing(before) && nothing(after)));
+        return !(unknown.is_clear() && nothing(before) && nothing(after));
     }
     let named = before.into_iter().chain(after).flat_map(Value::fields).map(|(key, _)| key.as_ref());
     let mut keys: Vec<&str> = named.chain(unknown.keys().iter().map(|(key, _)| key.as_ref())).collect();
-    keys.sort_unstable();
+    keys.sort();
     keys.dedup();
     let longest = before.into_iter().chain(after).map(|value| value.elements().len()).max().unwrap_or_default();
     keys.into_iter().any(|key| {
@@ -335,4 +346,31 @@ fn holds_everything(value: &Value<'_>) -> bool {
     value.text().is_some_and(everything)
         || value.elements().iter().any(holds_everything)
         || value.fields().iter().any(|(_, field)| holds_everything(field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_words_are_sorted_so_that_every_word_is_found() {
+        for table in [&TYPE_WORDS[..], &ATTRIBUTE_WORDS, &SHUT_WHEN_FALSE] {
+            assert!(table.is_sorted_by(|one, next| one < next));
+        }
+    }
+
+    #[test]
+    fn names_speak_of_access_by_whole_words() {
+        for kind in
+            ["aws_iam_role", "aws_lb", "vault_policy", "kubernetes_role_binding_v1", "aws_default_security_group"]
+        {
+            assert!(grants(kind), "{kind}");
+        }
+        for kind in ["random_pet", "terraform_data", "aws_sqs_queue", "oracle_enrolled", "aws_instance"] {
+            assert!(!grants(kind), "{kind}");
+        }
+        assert!(speaks_of("assumeRolePolicy", &ATTRIBUTE_WORDS, &ATTRIBUTE_PARTS));
+        assert!(speaks_of("SecurityGroupIds", &ATTRIBUTE_WORDS, &ATTRIBUTE_PARTS));
+        assert!(!speaks_of("cidr_block", &ATTRIBUTE_WORDS, &ATTRIBUTE_PARTS));
+    }
 }

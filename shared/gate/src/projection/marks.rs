@@ -61,7 +61,8 @@ impl<'m, 'd> Place<'m, 'd> {
         let sides = || [self.before, self.after].into_iter().flatten();
         let mut keys: Vec<&'m str> = sides().flat_map(Value::fields).map(|(key, _)| key.as_ref()).collect();
         keys.extend(self.unknown.keys().iter().map(|(key, _)| key.as_ref()));
-        keys.sort_unstable();
+        // Runs that are sorted already are merged, which the unstable sort would not see.
+        keys.sort();
         keys.dedup();
         let fields = keys.into_iter().map(|key| {
             let place = Self {

@@ -105,6 +105,19 @@ fn a_value_that_is_newly_marked_is_not_shown_as_what_it_was() {
 }
 
 #[test]
+fn what_a_marked_container_turns_into_is_hidden_too() {
+    assert_eq!(
+        attributes(
+            r#""actions":["update"],"before":{"c":{"pin":1234},"gone":{"pin":1}},"after":{"c":5678,"gone":null},"before_sensitive":{"c":{"pin":true},"gone":{"pin":true}}"#
+        ),
+        concat!(
+            r#"{"c":{"after":{"sensitive":true},"before":{"sensitive":true}},"#,
+            r#""gone":{"after":{"known":null}},"gone.pin":{"before":{"sensitive":true}}}"#
+        )
+    );
+}
+
+#[test]
 fn the_root_is_one_entry_where_a_mask_covers_it() {
     let sensitive = r#"{"":{"after":{"sensitive":true},"before":{"sensitive":true}}}"#;
     assert_eq!(

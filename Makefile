@@ -1,0 +1,62 @@
+# plangate: every command that the README names. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+PYTHON := .venv/bin/python
+# One set of features for everything that is compiled, binaries and tests alike: the AWS SDKs are then built once.
+BUILD := cargo build --locked --workspace --all-targets
+
+.PHONY: help
+help: ## what there is to do
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+
+.PHONY: prerequisites
+prerequisites:
+	@local/prerequisites.sh
+
+.PHONY: setup
+setup: prerequisites
+	@local/setup.sh
+
+.PHONY: build
+build: prerequisites ## compile everything
+	@$(BUILD)
+
+.PHONY: demo
+demo: setup build ## a run from proposal to applied, told step by step, on this machine
+	@$(PYTHON) -m local.demo
+
+.PHONY: up
+up: setup build ## the laptop stack, kept running to play with; prints the environment to use
+	@$(PYTHON) -m local.play up
+
+.PHONY: down
+down: setup ## stops what `make up` started
+	@$(PYTHON) -m local.play down
+
+.PHONY: test
+test: setup build provider test-rust test-stack ## all tests, the end-to-end ones included
+
+.PHONY: test-rust
+test-rust: prerequisites
+	@if cargo nextest --version >/dev/null 2>&1; then cargo nextest run --locked --workspace --no-fail-fast; else cargo test --locked --workspace --no-fail-fast; fi
+
+# The test provider is a package of its own; its library (in tests/provider) builds it into target/test-provider.
+.PHONY: provider
+provider: prerequisites
+	@cargo run --locked --quiet --package plangate-test-provider -- target/test-provider/mirror
+
+.PHONY: test-stack
+test-stack: setup build provider
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup local/tests infra/tests tests
+
+.PHONY: check
+check: setup ## format, lints, linters of templates, state machine and dependencies
+	@cargo fmt --all --check
+	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@.venv/bin/cfn-lint infra/*.yaml
+	@local/lint/run.sh
+
+.PHONY: fmt
+fmt: ## formats the Rust code
+	@cargo fmt --all

@@ -1,0 +1,128 @@
+//! Configuration: documents are read before they are written.
+
+use plangate_gate::documents::DocumentKind;
+use plangate_wire::{Document, DocumentAnswer, DocumentsAnswer, LockView, Reason};
+use serde_json::json;
+
+use crate::gate::{Gate, Request, ok, refuse, write};
+use crate::runs::{run_id, workspace_id};
+
+fn workspace() -> Document {
+    Document {
+        kind: DocumentKind::Workspace,
+        id: workspace_id().to_string(),
+        namespace: "shop".to_owned(),
+        owner: "team-pay".to_owned(),
+        etag: "e-7".to_owned(),
+        spec: json!({"name": "payments", "engine": {"name": "opentofu", "version": "1.11.6"}}),
+        lock: Some(LockView {
+            state: "quarantined".to_owned(),
+            run: Some(run_id()),
+            fence: 4,
+            waiting: 2,
+            next_step: Some("look at the estate".to_owned()),
+        }),
+    }
+}
+
+/// A gate that holds that workspace, or none.
+fn holding(there: bool) -> Gate {
+    Gate::answering(move |request, _| match (request.method.as_str(), request.target.as_str()) {
+        ("GET", "/v1/workspaces") => ok(&DocumentsAnswer { documents: vec![workspace()], cursor: None }),
+        ("GET", _) if !there => refuse(Reason::NotFound, "there is no such workspace"),
+        ("GET", _) => ok(&DocumentAnswer { document: workspace(), committed: false }),
+        ("POST", _) => ok(&json!({})),
+        _ => ok(&DocumentAnswer { document: workspace(), committed: request.json()["validate_only"] == false }),
+    })
+}
+
+fn written(gate: &Gate) -> serde_json::Value {
+    let puts: Vec<Request> = gate.seen().into_iter().filter(|request| request.method == "PUT").collect();
+    assert_eq!(puts.len(), 1);
+    puts[0].json()
+}
+
+fn put(gate: &Gate, text: &str, more: &[&str]) -> crate::gate::Said {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "document.json", text);
+    let file = folder.path().join("document.json");
+    gate.run(&[&["workspace", "put", file.to_str().unwrap()], more].concat())
+}
+
+fn file() -> String {
+    json!({"id": workspace_id(), "namespace": "shop", "owner": "team-pay", "spec": {"name": "payments"}}).to_string()
+}
+
+#[test]
+fn a_write_names_the_etag_that_was_read() {
+    let gate = holding(true);
+    let said = put(&gate, &file(), &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(said.err, format!("workspace {} written\n", workspace_id()));
+    let sent = written(&gate);
+    assert_eq!(
+        (&sent["etag"], &sent["spec"], &sent["validate_only"]),
+        (&json!("e-7"), &json!({"name": "payments"}), &json!(false))
+    );
+}
+
+#[test]
+fn a_new_document_has_no_etag_and_a_given_one_is_taken_as_it_is() {
+    let gate = holding(false);
+    assert_eq!(put(&gate, &file(), &[]).code, 0);
+    assert_eq!(written(&gate)["etag"], json!(null));
+    for (etag, sent) in [("e-6", json!("e-6")), ("none", json!(null))] {
+        let gate = holding(true);
+        assert_eq!(put(&gate, &file(), &["--etag", etag]).code, 0);
+        assert_eq!(written(&gate)["etag"], sent);
+        assert!(gate.seen().iter().all(|request| request.method == "PUT"));
+    }
+}
+
+#[test]
+fn what_get_printed_can_be_changed_and_put_back_under_its_own_etag() {
+    let gate = holding(true);
+    let printed = gate.run(&["workspace", "get", "payments", "--json"]).json();
+    let gate = holding(true);
+    let said = put(&gate, &printed["document"].to_string(), &["--validate-only"]);
+    assert_eq!((said.code, said.err), (0, format!("workspace {} valid, and not written\n", workspace_id())));
+    assert_eq!(written(&gate)["etag"], "e-7");
+    assert_eq!(gate.seen().len(), 1, "the file's own etag needs no reading");
+}
+
+#[test]
+fn a_file_with_a_mistake_is_refused_before_anything_is_sent() {
+    let gate = holding(true);
+    let said = put(&gate, &file().replace("owner", "ownr"), &[]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("unknown field `ownr`"), "{said:?}");
+    assert!(gate.seen().is_empty());
+}
+
+#[test]
+fn a_quarantined_workspace_says_so_and_is_opened_by_who_has_looked() {
+    let gate = holding(true);
+    let (id, run) = (workspace_id(), run_id());
+    let said = gate.run(&["workspace", "list"]);
+    assert_eq!(
+        said.out,
+        format!(
+            "\
+ID                   OWNER     NAME      ENGINE           LOCK
+{id}  team-pay  payments  opentofu 1.11.6  quarantined
+"
+        )
+    );
+    let said = gate.run(&["workspace", "get", id.as_str()]);
+    assert!(
+        said.out.contains(&format!(
+            "  lock       quarantined by {run}, 2 waiting, fence 4\n  next       look at the estate\n"
+        )),
+        "{said:?}"
+    );
+
+    let said = gate.run(&["workspace", "acknowledge", "payments", "--run", run.as_str(), "--note", "all there"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let sent = gate.seen_at("POST", &format!("/v1/workspaces/{id}/acknowledge"))[0].json();
+    assert_eq!((&sent["run"], &sent["note"]), (&json!(run), &json!("all there")));
+}

@@ -1,0 +1,148 @@
+//! What needs no gate: bundles, projections, guardrails, and the command line itself.
+
+use plangate_gate::digest::Digest;
+
+use crate::gate::{folder, run, write};
+
+const SECRET: &str = "hunter2-hunter2";
+
+/// A plan document in which a provider repeats its sensitive input without a mask.
+fn document() -> String {
+    serde_json::json!({
+        "format_version": "1.2", "terraform_version": "1.11.6",
+        "variables": {"password": {"value": SECRET}},
+        "resource_changes": [{
+            "address": "terraform_data.db", "mode": "managed", "type": "terraform_data", "name": "db",
+            "provider_name": "terraform.io/builtin/terraform",
+            "change": {
+                "actions": ["update"],
+                "before": {"id": "i-1", "input": {"password": SECRET, "size": 3}, "output": {"password": SECRET, "size": 3}},
+                "after": {"id": "i-1", "input": {"password": SECRET, "size": 4}},
+                "after_unknown": {"output": true},
+                "before_sensitive": {"input": {"password": true}, "output": {}},
+                "after_sensitive": {"input": {"password": true}, "output": {}}
+            }
+        }]
+    })
+    .to_string()
+}
+
+fn said(arguments: &[&str]) -> crate::gate::Said {
+    run(None, arguments, &[])
+}
+
+#[test]
+fn the_same_folder_gives_the_same_bundle_whatever_the_order_and_the_clock() {
+    let (one, other) = (folder(), folder());
+    write(one.path(), "a.tf", "locals { a = 1 }\n");
+    write(one.path(), "scripts/run.sh", "true\n");
+    write(other.path(), "scripts/run.sh", "true\n");
+    write(other.path(), "a.tf", "locals { a = 1 }\n");
+    write(other.path(), ".terraform/cache", "left out");
+    write(other.path(), "terraform.tfstate", "{}");
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+    std::fs::File::open(other.path().join("a.tf")).unwrap().set_modified(long_ago).unwrap();
+
+    let archive = one.path().join("../archive-of-one.tar.zst");
+    let archive = std::path::absolute(archive).unwrap();
+    let first = said(&["bundle", one.path().to_str().unwrap(), "-o", archive.to_str().unwrap(), "--json"]);
+    let second = said(&["bundle", other.path().to_str().unwrap(), "--json"]);
+    let bytes = std::fs::read(&archive).unwrap();
+    std::fs::remove_file(&archive).unwrap();
+    assert_eq!((first.code, second.code), (0, 0), "{first:?} {second:?}");
+    assert_eq!(first.json(), second.json());
+    assert_eq!(first.json()["entries"], 4);
+    assert_eq!(first.json()["digest"], Digest::of(&bytes).to_string());
+
+    let people = said(&["bundle", one.path().to_str().unwrap()]);
+    assert_eq!(people.out.lines().next(), first.json()["digest"].as_str());
+    assert!(people.out.lines().nth(1).unwrap().starts_with("4 files and folders, "), "{people:?}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_a_bundle_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = said(&["bundle", folder.path().to_str().unwrap(), "--json"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert_eq!(said.json()["error"]["reason"], "bundle-empty");
+    assert!(said.err.contains("name the folder that does"), "{said:?}");
+}
+
+#[test]
+fn a_projection_hides_the_secret_also_where_the_provider_repeats_it() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "plan.json", &document());
+    let file = folder.path().join("plan.json");
+    let people = said(&["project", file.to_str().unwrap()]);
+    let machine = said(&["project", file.to_str().unwrap(), "--json"]);
+    assert_eq!((people.code, machine.code), (0, 0), "{people:?} {machine:?}");
+    for text in [&people.out, &people.err, &machine.out, &machine.err] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+    assert!(people.out.contains("~ terraform_data.db\n"), "{people:?}");
+    assert!(people.out.contains("(sensitive value)"), "{people:?}");
+    assert!(people.out.ends_with("Plan: 0 to add, 1 to change, 0 to destroy, 0 to replace.\n"), "{people:?}");
+    // The bytes for machines are exactly those of the digest.
+    assert_eq!(people.err, format!("projection {}\n", Digest::of(machine.out.as_bytes())));
+}
+
+#[test]
+fn a_file_that_is_no_plan_is_named_and_not_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "state.json", &format!("{{\"password\": \"{SECRET}\""));
+    let file = folder.path().join("state.json");
+    let said = said(&["project", file.to_str().unwrap()]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("(plan-unparseable)") && !said.err.contains(SECRET), "{said:?}");
+}
+
+#[test]
+fn guardrails_answer_with_an_exit_code_and_reasons() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "plan.json", &document());
+    write(folder.path(), "policy.json", r#"{"schema":"plangate.policy.v1"}"#);
+    write(
+        folder.path(),
+        "strict.json",
+        r#"{"id":"s","namespace":"n","owner":"o","spec":{"schema":"plangate.policy.v1","max_changes":{"update":0}}}"#,
+    );
+    write(folder.path(), "typo.json", r#"{"schema":"plangate.policy.v1","max_changs":{}}"#);
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let judge = |policy: &str| said(&["guard", "--policy", &at(policy), &at("plan.json")]);
+
+    let (fine, strict, typo) = (judge("policy.json"), judge("strict.json"), judge("typo.json"));
+    assert_eq!((fine.code, fine.out.as_str()), (0, "eligible\n"), "{fine:?}");
+    assert_eq!((strict.code, strict.out.as_str()), (3, "not eligible\n  change-count-exceeded\n"), "{strict:?}");
+    assert_eq!(typo.code, 1, "{typo:?}");
+    assert!(typo.err.contains("unknown field `max_changs`"), "{typo:?}");
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_ends_with_2() {
+    for (arguments, api) in [
+        (["runs", "--limit", "0"].as_slice(), Some("http://127.0.0.1:9")),
+        (&["show", "payments"], Some("http://127.0.0.1:9")),
+        (&["reject", "run-06e81t5800e1r70w3gf0y1w3gf"], Some("http://127.0.0.1:9")),
+        (&["runs"], None),
+        (&["runs"], Some("http://gate.example")),
+    ] {
+        let said = run(api, arguments, &[]);
+        assert_eq!(said.code, 2, "{arguments:?} {said:?}");
+        assert!(said.out.is_empty() && !said.err.is_empty(), "{said:?}");
+    }
+}
+
+#[test]
+fn help_documents_the_exit_codes() {
+    let said = said(&["--help"]);
+    assert_eq!(said.code, 0);
+    for line in ["  4  the run failed", "  8  the run waits for approval"] {
+        assert!(said.out.contains(line), "{said:?}");
+    }
+}
+
+#[test]
+fn a_new_workspace_id_is_one() {
+    let said = said(&["workspace", "new-id"]);
+    assert!(said.out.trim_end().parse::<plangate_gate::ids::WorkspaceId>().is_ok(), "{said:?}");
+}

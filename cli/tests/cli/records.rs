@@ -1,0 +1,195 @@
+//! What the record shows, and that the audit chain is verified on the reader's own machine.
+
+use plangate_gate::audit::SealedEvent;
+use plangate_gate::digest::Digest;
+use plangate_gate::lifecycle::Status;
+use plangate_wire::RunsAnswer;
+
+use crate::gate::{Gate, Said, ok};
+use crate::runs::{PROJECTION, answer, events, page, projection, run, run_id, workspace_id};
+
+#[test]
+fn the_record_of_an_applied_run_says_who_what_which_versions_and_both_states() {
+    let gate = Gate::answering(|request, _| {
+        if request.target.ends_with("/projection") { ok(&projection()) } else { ok(&answer(Status::Applied)) }
+    });
+    let id = run_id();
+    let said = gate.run(&["show", id.as_str()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let of = |text: &str| Digest::of(text.as_bytes());
+    let (workspace, shown) = (workspace_id(), of(PROJECTION));
+    let expected = format!(
+        "\
+{id}
+  status         applied
+  workspace      {workspace}
+  kind           applicable
+  proposed by    ana (arn:aws:sts::123456789012:assumed-role/developers/ana)
+  proposed at    2026-11-30 05:00:00 UTC
+  ended at       2026-11-30 05:11:00 UTC, after 11 min 0 s
+  bundle         {} (6 B)
+
+Plan
+  engine         opentofu 1.11.6
+  identity       arn:aws:sts::123456789012:assumed-role/{workspace}-plan/x
+  artifact       {} (8 B)
+  document       {} (8 B)
+  projection     {shown} ({} B)
+  lock file      none needed
+  state          serial 4 of lineage l-1
+                 version v-4
+                 {}
+  expires        2026-11-30 06:00:00 UTC
+
+Guardrails
+  outcome        not eligible
+  rules          plangate.guardrails 1
+  policy         {}
+  reasons        access-widened  terraform_data.greeting  input
+
+Decision
+  decision       approved
+  by             ben (arn:aws:sts::123456789012:assumed-role/approvers/ben)
+  at             2026-11-30 05:10:00 UTC
+  projection     {shown}
+  reason         seen
+
+Apply
+  ordered at     2026-11-30 05:10:05 UTC
+  order          {}
+  identity       arn:aws:sts::123456789012:assumed-role/{workspace}-apply/x
+  exit code      0
+  state before   serial 4 of lineage l-1
+                 version v-4
+                 {}
+  state after    serial 5 of lineage l-1
+                 version v-5
+                 {}
+
+Projection
+  # terraform_data.greeting will be created
+  + terraform_data.greeting
+      + id    = (known after apply)
+      + input = (sensitive value)
+
+Plan: 1 to add, 0 to change, 0 to destroy, 0 to replace.
+",
+        of("bundle"),
+        of("artifact"),
+        of("document"),
+        PROJECTION.len(),
+        of("state 4"),
+        of("policy"),
+        of("order"),
+        of("state 4"),
+        of("state 5")
+    );
+    // Whether the plan is past its expiry depends on the day on which this is read.
+    assert_eq!(said.out.replace(" UTC (past)", " UTC"), expected);
+}
+
+#[test]
+fn the_projection_for_programs_keeps_its_exact_bytes() {
+    let gate = Gate::answering(|request, _| {
+        if request.target.ends_with("/projection") { ok(&projection()) } else { ok(&answer(Status::Failed)) }
+    });
+    let id = run_id();
+    let said = gate.run(&["show", id.as_str(), "--json"]);
+    assert!(said.out.contains(PROJECTION), "{said:?}");
+    assert_eq!(said.json()["run"]["next_step"], "propose again: the state has changed since this plan was made");
+    assert_eq!(said.out.lines().count(), 1);
+}
+
+#[test]
+fn what_others_wrote_cannot_steer_the_terminal() {
+    let gate = Gate::answering(|request, _| {
+        let mut run = run(Status::Rejected);
+        run.decision.as_mut().unwrap().reason = Some("fine\u{1b}[1A\u{202e}\nstatus applied".to_owned());
+        run.projection = None;
+        assert!(!request.target.ends_with("/projection"));
+        ok(&plangate_wire::RunAnswer { run: run.into() })
+    });
+    let id = run_id();
+    let said = gate.run(&["show", id.as_str()]);
+    assert!(said.out.contains("reason         fine\\u{1b}[1A\\u{202e}\\u{a}status applied\n"), "{said:?}");
+    assert!(!said.out.contains('\u{1b}'));
+}
+
+#[test]
+fn runs_stand_in_columns_and_come_in_pages() {
+    let gate = Gate::answering(|request, _| {
+        let first = !request.target.contains("cursor=");
+        let status = if first { Status::AwaitingApproval } else { Status::Applied };
+        ok(&RunsAnswer { runs: vec![run(status).into()], cursor: first.then(|| "c".to_owned()) })
+    });
+    let said = gate.run(&["runs"]);
+    let (id, workspace) = (run_id(), workspace_id());
+    assert_eq!(
+        said.out,
+        format!(
+            "\
+RUN                             STATUS             KIND        WORKSPACE            PROPOSED (UTC)    BY
+{id}  awaiting_approval  applicable  {workspace}  2026-11-30 05:00  ana
+{id}  applied            applicable  {workspace}  2026-11-30 05:00  ana
+"
+        )
+    );
+    assert_eq!(gate.run(&["runs", "--limit", "1", "--json"]).json()["cursor"], "c");
+}
+
+/// A gate whose run has ended as failed, with these events in two pages.
+fn audited(events: Vec<SealedEvent>) -> (Gate, Said) {
+    let gate = Gate::answering(move |request, _| {
+        let half = events.len() / 2;
+        match request.target.split('/').nth(4) {
+            None => ok(&answer(Status::Failed)),
+            Some("audit") => ok(&page(&events[..half], Some("rest"))),
+            _ => ok(&page(&events[half..], None)),
+        }
+    });
+    let id = run_id();
+    let said = gate.run(&["audit", id.as_str()]);
+    (gate, said)
+}
+
+#[test]
+fn a_whole_chain_is_listed_and_verified() {
+    let events = events(Status::Failed);
+    let head = events.last().unwrap().digest;
+    let (_gate, said) = audited(events);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(
+        said.out,
+        format!(
+            "\
+#  AT                       WHO            WHAT
+1  2026-11-30 05:00:00 UTC  ana            proposed, applicable, bundle {}
+2  2026-11-30 05:00:00 UTC  gate/admit     admitted, holds the lock under fence 1
+3  2026-11-30 05:00:00 UTC  gate/conclude  ended failed: state-identity-mismatch
+chain of 3 events verified on this machine, ends in {head}
+",
+            Digest::of(b"bundle")
+        )
+    );
+}
+
+#[test]
+fn a_chain_that_was_tampered_with_or_cut_ends_with_1() {
+    let whole = events(Status::Failed);
+    let mut changed = whole.clone();
+    changed[1].bytes = changed[1].bytes.replace("\"fence\":1", "\"fence\":2");
+    let (_gate, said) = audited(changed);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("the audit chain is broken: event 2 was changed"), "{said:?}");
+    assert!(!said.out.contains("verified"));
+
+    let mut missing = whole.clone();
+    missing.remove(1);
+    assert!(audited(missing).1.err.contains("event 2 is missing"));
+
+    let mut cut = whole;
+    cut.pop();
+    let (_gate, said) = audited(cut);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("the run's record says `failed`, and no event does"), "{said:?}");
+}

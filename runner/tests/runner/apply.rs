@@ -1,0 +1,205 @@
+//! The apply phase, with an engine that is a script.
+
+use plangate_gate::digest::Digest;
+use plangate_gate::failure::FailureReason;
+use plangate_gate::receipt::{ApplyResult, Claim, ClaimHolder};
+use plangate_gate::run::LockFile;
+use serde_json::json;
+
+use crate::stage::{DOCUMENT, EXCHANGE, RUN, SEALED, SEALED_KEY, STATE, STATE_KEY, Stage, WS, plan_file};
+
+fn claim(stage: &Stage) -> Option<Claim> {
+    let stored = stage.memory.get(EXCHANGE, &format!("claims/{WS}/{RUN}"))?;
+    Some(Claim::parse_untrusted(&stored.bytes).unwrap())
+}
+
+fn result(stage: &Stage) -> Option<ApplyResult> {
+    let stored = stage.memory.get(EXCHANGE, &format!("results/{WS}/{RUN}.json"))?;
+    Some(ApplyResult::parse_untrusted(&stored.bytes).unwrap())
+}
+
+fn applied(stage: &Stage) -> bool {
+    stage.calls().lines().any(|call| call.starts_with("apply"))
+}
+
+#[test]
+fn the_approved_plan_is_claimed_applied_and_told() {
+    let stage = Stage::applying();
+    // The plan was made with an older value of the secret: neither may be shown.
+    stage.engine("apply", r#"echo '{"@message":"an-older-secret and hunter2-\"secret\"","type":"x"}'"#);
+    let receipt = stage.run();
+    assert_eq!(receipt.failure, None);
+    assert!(receipt.state_lock.locking);
+    let done = receipt.applied.unwrap();
+    assert_eq!((done.exit_code, &done.state_before), (0, &done.state_after));
+    let claim = claim(&stage).unwrap();
+    assert_eq!((claim.holder, claim.fence), (ClaimHolder::Runner, 7));
+    let result = result(&stage).unwrap();
+    assert_eq!((result.order, result.applied), (receipt.order, done));
+    let printed = stage.printed();
+    assert!(printed.contains("(secret) and (secret)\n"), "{printed}");
+    let call = stage.calls().lines().find(|call| call.starts_with("apply")).unwrap().to_owned();
+    assert!(call.ends_with("/given/plan.tfplan") && !call.contains("-lock=false"), "{call}");
+    assert!(!call.contains("-var-file"), "what the plan carries is not given again");
+    assert!(stage.calls().lines().all(|call| !call.starts_with("plan")), "nothing is planned again");
+}
+
+#[test]
+fn a_variable_that_a_plan_does_not_carry_is_given_again() {
+    let mut stage = Stage::applying();
+    let document = DOCUMENT.replace("\"password\"", "\"another\"");
+    stage.engine("document.json", &document);
+    stage.order["approved"]["projection"] = json!(crate::stage::projection(document.as_bytes()));
+    assert_eq!(stage.run().failure, None);
+    assert!(stage.calls().lines().any(|call| call.starts_with("apply") && call.contains("-var-file=")));
+}
+
+type Change = fn(&mut Stage);
+
+#[test]
+fn each_difference_from_what_was_approved_ends_the_run_with_nothing_changed() {
+    use FailureReason as R;
+    let artifact = "artifacts/run-00000000000000000000000001/plan.tfplan";
+    let cases: Vec<(&str, R, Change)> = vec![
+        ("the order is for another run", R::OrderInvalid, |s| s.order["run"] = json!("run-00000000000000000000000002")),
+        ("the plan has expired", R::PlanExpired, |s| s.now = "2026-11-30T06:00:00Z"),
+        ("the task runs under the plan role", R::IdentityMismatch, |s| {
+            *s.memory.caller.lock().unwrap() = format!("arn:aws:sts::123456789012:assumed-role/{WS}-plan/x");
+        }),
+        ("the bundle was replaced", R::BundleInvalid, |s| {
+            let key = s.order["bundle"]["key"].as_str().unwrap().to_owned();
+            s.memory.put(EXCHANGE, &key, b"other", None);
+        }),
+        ("the artifact was replaced", R::ObjectReplaced, |s| {
+            s.memory.put(SEALED, "artifacts/run-00000000000000000000000001/plan.tfplan", b"other", None);
+        }),
+        ("the artifact was written again", R::ObjectReplaced, |s| {
+            let same = plan_file(STATE);
+            s.memory.put(SEALED, "artifacts/run-00000000000000000000000001/plan.tfplan", &same, None);
+        }),
+        ("the artifact is gone", R::ObjectReplaced, |s| {
+            s.memory.delete(SEALED, "artifacts/run-00000000000000000000000001/plan.tfplan");
+        }),
+        ("the artifact's digest is another", R::ObjectReplaced, |s| {
+            s.order["approved"]["artifact"]["digest"] = json!(Digest::of(b"other"));
+        }),
+        ("the artifact is another run's", R::ObjectReplaced, |s| {
+            s.order["approved"]["artifact"]["key"] = json!("artifacts/run-00000000000000000000000002/plan.tfplan");
+        }),
+        ("the lock file is another", R::LockFileInvalid, |s| {
+            s.order["approved"]["lock_file"] = serde_json::to_value(LockFile::Present(Digest::of(b"lock"))).unwrap();
+        }),
+        ("the engine is another", R::EngineVersionMismatch, |s| {
+            s.engine("version.json", r#"{"terraform_version":"9.9.8","platform":"linux_amd64"}"#);
+        }),
+        ("the backend is another", R::BackendMismatch, |s| {
+            s.engine("backend.json", r#"{"backend":{"type":"local","config":{}}}"#);
+        }),
+        ("the artifact shows something else", R::ProjectionMismatch, |s| {
+            s.engine("document.json", DOCUMENT.replace("\"create\"", "\"delete\""));
+        }),
+        ("the artifact shows no plan", R::ProjectionMismatch, |s| s.engine("document.json", "{}")),
+        ("the state was written", R::StateIdentityMismatch, |s| {
+            s.memory.put(SEALED, STATE_KEY, STATE.replace(":3", ":4").as_bytes(), None);
+        }),
+        ("the state was restored and written to the same serial", R::StateIdentityMismatch, |s| {
+            s.memory.put(SEALED, STATE_KEY, STATE.as_bytes(), None);
+        }),
+        ("the state is gone", R::StateIdentityMismatch, |s| s.memory.delete(SEALED, STATE_KEY)),
+        ("the task was told to stop", R::ApplyNotStarted, |s| s.stop.request()),
+        ("a secret is not there", R::SecretUnavailable, |s| s.memory.parameters.lock().unwrap().clear()),
+        ("the claim cannot be written", R::ApplyNotStarted, |s| s.memory.break_after("claim", "claims/", 0)),
+    ];
+    for (story, reason, change) in cases {
+        let mut stage = Stage::applying();
+        assert!(stage.memory.get(SEALED, artifact).is_some());
+        change(&mut stage);
+        stage.send_order();
+        let receipt = stage.run_as(stage.phase()).unwrap_or_else(|error| panic!("{story}: {error}"));
+        let failure = receipt.failure.unwrap_or_else(|| panic!("{story}: it did not fail"));
+        assert_eq!(failure.reason, reason, "{story}: {}", failure.detail);
+        assert!(receipt.applied.is_none() && !applied(&stage), "{story}: it was applied");
+        assert!(claim(&stage).is_none() && result(&stage).is_none(), "{story}: it was claimed");
+        assert!(!stage.run_folder().exists(), "{story}: the run's folder was left behind");
+    }
+}
+
+#[test]
+fn an_order_that_the_gate_did_not_sign_is_refused() {
+    let signature = format!("orders/{WS}/{RUN}/apply.sig.json");
+    for story in ["absent", "of other bytes", "of another gate", "malformed"] {
+        let stage = Stage::applying();
+        let order = stage.send_order();
+        match story {
+            "absent" => stage.memory.delete(EXCHANGE, &signature),
+            "of other bytes" => {
+                drop(stage.memory.put(EXCHANGE, &signature, &stage.sign(&[&order[..], b" "].concat()), None))
+            }
+            "of another gate" => drop(stage.memory.put(EXCHANGE, &signature, &Stage::applying().sign(&order), None)),
+            _ => drop(stage.memory.put(EXCHANGE, &signature, b"{}", None)),
+        }
+        let failure = stage.run_as(stage.phase()).unwrap().failure.unwrap();
+        assert_eq!(failure.reason, FailureReason::OrderInvalid, "the signature is {story}");
+        assert!(claim(&stage).is_none() && stage.calls().is_empty(), "the signature is {story}");
+    }
+}
+
+#[test]
+fn whoever_comes_second_finds_the_claim_taken_and_leaves() {
+    let stage = Stage::applying();
+    let tombstone = json!({"schema": "plangate.claim.v1", "run": RUN, "workspace": WS, "holder": "gate", "fence": 7,
+                           "at": "2026-11-30T05:00:00Z"});
+    stage.memory.put(EXCHANGE, &format!("claims/{WS}/{RUN}"), tombstone.to_string().as_bytes(), None);
+    let receipt = stage.run();
+    assert_eq!(receipt.failure.unwrap().reason, FailureReason::ClaimTaken);
+    assert!(receipt.applied.is_none() && !applied(&stage) && result(&stage).is_none());
+    assert_eq!(claim(&stage).unwrap().holder, ClaimHolder::Gate);
+}
+
+#[test]
+fn an_apply_that_fails_tells_what_it_left_and_keeps_the_state_it_could_not_save() {
+    let stage = Stage::applying();
+    stage.engine("apply", "echo leftover > errored.tfstate; exit 1");
+    let key = format!("{STATE_KEY}.tflock");
+    stage.memory.put(SEALED, &key, br#"{"ID":"4f0c","Operation":"OperationTypeApply","Created":"then"}"#, None);
+    let receipt = stage.run();
+    let done = receipt.applied.unwrap();
+    assert_eq!((receipt.failure.unwrap().reason, done.exit_code), (FailureReason::ApplyErrored, 1));
+    let kept = stage.memory.get(SEALED, &format!("sealed/{RUN}/errored.tfstate")).unwrap();
+    assert_eq!((kept.bytes.as_slice(), kept.key_arn.as_deref()), (&b"leftover\n"[..], Some(SEALED_KEY)));
+    assert_eq!(done.errored_state.as_ref().unwrap().digest, Digest::of(b"leftover\n"));
+    assert_eq!(result(&stage).unwrap().applied, done);
+    assert_eq!(receipt.state_lock.orphan.unwrap().id, "4f0c");
+    assert!(stage.memory.get(SEALED, &key).is_some(), "the lock is not the runner's to release");
+}
+
+#[test]
+fn an_apply_whose_state_cannot_be_read_afterwards_has_no_result() {
+    let stage = Stage::applying();
+    stage.memory.break_after("fetch", STATE_KEY, 1);
+    let receipt = stage.run();
+    assert_eq!(receipt.failure.unwrap().reason, FailureReason::ApplyOutcomeUnknown);
+    assert!(applied(&stage) && receipt.applied.is_none());
+    assert!(claim(&stage).is_some() && result(&stage).is_none());
+}
+
+#[test]
+fn a_task_that_is_told_to_stop_in_the_middle_waits_for_the_engine_to_save() {
+    let stage = Stage::applying();
+    let folder = stage.folder.path().join("engine");
+    stage
+        .engine("apply", "trap 'sleep 0.2; touch $F/saved; exit 1' TERM; touch $F/ready; while :; do sleep 0.05; done");
+    let (stop, ready) = (stage.stop.clone(), folder.join("ready"));
+    let waiter = std::thread::spawn(move || {
+        while !ready.exists() {
+            std::thread::yield_now();
+        }
+        stop.request();
+    });
+    let receipt = stage.run();
+    waiter.join().unwrap();
+    assert!(folder.join("saved").exists());
+    assert_eq!(receipt.failure.unwrap().reason, FailureReason::ApplyErrored);
+    assert_eq!(receipt.applied.unwrap().exit_code, 1);
+    assert!(result(&stage).is_some());
+}

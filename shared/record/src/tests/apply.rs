@@ -1,0 +1,233 @@
+//! Applying, once.
+
+use plangate_gate::failure::FailureReason;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::lock::LockState;
+use plangate_gate::order::Phase;
+use plangate_gate::receipt::PlanExit;
+use plangate_gate::run::{Choice, Kind, failure};
+use plangate_wire::{AcknowledgeRequest, Reason};
+
+use super::world::{CREATES, NOTHING, World, at};
+use crate::acknowledge::acknowledge;
+use crate::cancel::cancel;
+use crate::error::Error;
+use crate::objects::{claim_key, order_key, signatures_key};
+use crate::tasks::TaskState;
+
+async fn to_applying(world: &World) -> RunId {
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
+    world.authorize(&run, at(7)).await.unwrap();
+    run
+}
+
+async fn outcome(world: &World, run: &RunId) -> (Status, Option<&'static str>) {
+    let ended = world.check_ended(run).await;
+    (ended.status, ended.failure.map(|failure| failure.reason.code()))
+}
+
+#[tokio::test]
+async fn an_approved_run_is_applied_and_the_record_says_how() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    world.runner_applies(&run, 0);
+    world.conclude(&run, None).await.unwrap();
+    let ended = world.check_ended(&run).await;
+    assert_eq!(ended.status, Status::Applied);
+    let apply = ended.apply.unwrap();
+    assert_eq!(apply.exit_code, Some(0));
+    assert!(apply.state_before.is_some() && apply.state_after.is_some() && apply.caller.is_some());
+    assert_eq!(world.lock().await, LockState::Free);
+}
+
+#[tokio::test]
+async fn the_order_is_signed_and_the_same_however_often_it_is_asked_for() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let keys = world.objects.keys();
+    assert!(keys.contains(&order_key(&world.workspace, &run, Phase::Apply)));
+    assert!(keys.contains(&signatures_key(&world.workspace, &run)));
+    let first = world.authorize(&run, at(8)).await.unwrap();
+    assert_eq!(first, world.authorize(&run, at(500)).await.unwrap());
+    assert_eq!(keys, world.objects.keys());
+    assert!(first.task_role.contains("role/plangate/apply/"));
+}
+
+#[tokio::test]
+async fn an_order_that_somebody_else_put_in_its_place_is_not_used() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
+    world.objects.replace(&order_key(&world.workspace, &run, Phase::Apply), b"{}");
+    assert!(matches!(world.authorize(&run, at(7)).await, Err(Error::RecordInvalid { .. })));
+    assert!(!world.objects.keys().contains(&signatures_key(&world.workspace, &run)), "nothing was signed");
+}
+
+#[tokio::test]
+async fn an_apply_that_failed_is_a_failed_run_and_the_lock_goes_on() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    world.runner_applies(&run, 1);
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("apply-errored")));
+    assert_eq!(world.lock().await, LockState::Free);
+}
+
+#[tokio::test]
+async fn a_refused_apply_says_why() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let mut receipt = world.receipt(&run, Phase::Apply);
+    receipt.failure = Some(failure(FailureReason::StateIdentityMismatch, "the state has moved"));
+    world.write_receipt(&receipt);
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("state-identity-mismatch")));
+}
+
+#[tokio::test]
+async fn a_task_that_died_before_the_claim_can_never_apply_later() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("apply-not-started")));
+    assert!(!world.runner_claims(&run), "the tombstone stands on the claim");
+}
+
+#[tokio::test]
+async fn a_task_that_died_with_the_claim_and_a_result_is_concluded_by_its_result() {
+    for (exit, expected) in [(0, (Status::Applied, None)), (1, (Status::Failed, Some("apply-errored")))] {
+        let world = World::new().await;
+        let run = to_applying(&world).await;
+        assert!(world.runner_claims(&run));
+        world.runner_results(&run, exit);
+        world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
+        assert_eq!(outcome(&world, &run).await, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_may_still_apply_keeps_the_lock() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    assert!(world.runner_claims(&run));
+    world.tasks.tasks.lock().unwrap().insert((run.clone(), "apply"), TaskState::Stopping);
+    assert!(matches!(world.conclude(&run, None).await, Err(Error::StillRunning)));
+    assert_eq!(world.lock().await, LockState::Held { run: run.clone() });
+    world.runner_results(&run, 0);
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Applied, None));
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_closes_the_lock_until_somebody_has_looked() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    assert!(world.runner_claims(&run));
+    world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("apply-outcome-unknown")));
+    assert!(matches!(world.lock().await, LockState::Quarantined { .. }));
+
+    let waiting = world.propose(Kind::Applicable, 2).await;
+    world.admit(&waiting).await.unwrap();
+    assert_eq!(world.run(&waiting).await.status, Status::Queued, "nothing applicable is admitted");
+
+    let looker = world.propose(Kind::PlanOnly, 3).await;
+    let administrator = world.caller("administrator").await;
+    let request = |run: &RunId| AcknowledgeRequest {
+        request_id: "acknowledge-1".parse().unwrap(),
+        run: run.clone(),
+        note: "looked at the estate: the queue exists".into(),
+    };
+    for too_early in [&run, &waiting, &looker] {
+        let refused = acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request(too_early), at(20)).await;
+        assert!(matches!(refused, Err(Error::Refused(r)) if r.reason == Reason::NothingToAcknowledge));
+    }
+    // The first looker was proposed before the quarantine, so it has not seen what came of the apply.
+    look(&world, &looker).await;
+    let refused =
+        acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request(&looker), at(20)).await;
+    assert!(refused.is_err());
+
+    let looker = world.try_propose_at(Kind::PlanOnly, 4, at(11)).await.unwrap().id;
+    look(&world, &looker).await;
+    let bob = world.caller("bob").await;
+    assert!(acknowledge(&world, &world.workflow, &bob, &world.workspace, &request(&looker), at(20)).await.is_err());
+    acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request(&looker), at(20)).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Held { run: waiting.clone() }, "the line goes on");
+    assert_eq!(world.run(&waiting).await.status, Status::Planning);
+}
+
+async fn look(world: &World, run: &RunId) {
+    world.admit(run).await.unwrap();
+    world.prepare(run).await.unwrap();
+    world.runner_plans(run, NOTHING, PlanExit::NoChanges);
+    world.intake(run).await.unwrap();
+    world.project(run).await.unwrap();
+}
+
+#[tokio::test]
+async fn cancel_is_refused_once_applying() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let bob = world.caller("bob").await;
+    let refused = cancel(&world, &world.workflow, &bob, &run, &Default::default(), at(8)).await;
+    assert!(matches!(refused, Err(Error::Refused(r)) if r.reason == Reason::AlreadyApplying));
+}
+
+#[tokio::test]
+async fn an_approval_outlived_by_its_plan_is_not_applied() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
+    assert!(world.authorize(&run, at(4000)).await.is_err());
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("plan-expired")));
+}
+
+#[tokio::test]
+async fn forged_receipts_are_not_believed() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let mut forged = world.receipt(&run, Phase::Apply);
+    forged.applied = Some(World::applied(0));
+    forged.caller = "arn:aws:sts::111122223333:assumed-role/ws-other-apply/task".into();
+    world.write_receipt(&forged);
+    world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("apply-not-started")));
+    assert!(world.objects.keys().contains(&claim_key(&world.workspace, &run)));
+}
+
+#[tokio::test]
+async fn a_forged_plan_receipt_fails_the_run() {
+    let world = World::new().await;
+    for (number, forge) in [
+        |r: &mut plangate_gate::receipt::Receipt| r.caller = "arn:aws:sts::111122223333:assumed-role/other/task".into(),
+        |r: &mut plangate_gate::receipt::Receipt| r.fence += 1,
+        |r: &mut plangate_gate::receipt::Receipt| r.engine.version = "1.0.0".into(),
+        |r: &mut plangate_gate::receipt::Receipt| r.bundle = plangate_gate::digest::Digest::of(b"other"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = world.propose(Kind::PlanOnly, u8::try_from(number).unwrap() + 1).await;
+        world.admit(&run).await.unwrap();
+        world.prepare(&run).await.unwrap();
+        let mut receipt = world.receipt(&run, Phase::Plan);
+        let other = World::new().await;
+        let twin = other.propose(Kind::PlanOnly, u8::try_from(number).unwrap() + 1).await;
+        other.admit(&twin).await.unwrap();
+        other.prepare(&twin).await.unwrap();
+        other.runner_plans(&twin, CREATES, PlanExit::Changes);
+        let key = crate::objects::receipt_key(&other.workspace, &twin, Phase::Plan);
+        let bytes = super::world::futures(crate::objects::Objects::get(&other.objects, &key, None, 1 << 20)).unwrap().unwrap().bytes;
+        receipt.planned = plangate_gate::receipt::Receipt::parse_untrusted(&bytes).unwrap().planned;
+        forge(&mut receipt);
+        world.write_receipt(&receipt);
+        assert!(world.intake(&run).await.is_err());
+        assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("receipt-invalid")));
+    }
+}

@@ -1,0 +1,178 @@
+//! Decisions: who, when, on what, and only once.
+
+use plangate_gate::audit::{Chain, What};
+use plangate_gate::digest::Digest;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::run::{Choice, Kind};
+use plangate_wire::Reason;
+
+use super::world::{CREATES, NOTHING, World, at};
+use crate::error::Error;
+use crate::guard::Route;
+use plangate_gate::receipt::PlanExit;
+
+fn reason<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Reason {
+    match outcome {
+        Err(Error::Refused(refusal)) => refusal.reason,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn another_person_approves_and_the_proposer_does_not() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    assert_eq!(reason(world.decide("ana", &run, Choice::Approve, at(7)).await), Reason::NotPermitted);
+    let (record, decision) = world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
+    assert_eq!(record.status, Status::Approved);
+    assert_eq!(decision.projection, record.projection.unwrap().object.digest);
+    assert_eq!(*world.workflow.woken.lock().unwrap().last().unwrap(), format!("ask {run}"));
+}
+
+#[tokio::test]
+async fn a_proposer_who_may_approve_still_needs_another_person() {
+    for (distinct, refused) in [(true, true), (false, false)] {
+        let world = World::with(|spec| spec["distinct_approver"] = distinct.into()).await;
+        let id = world.workspace.to_string();
+        let grant = serde_json::json!({ "person": "ana", "workspaces": [id], "actions": ["read", "propose", "approve"] });
+        world.put(plangate_gate::documents::DocumentKind::Grant, "ana", grant).await;
+        let run = world.propose(Kind::Applicable, 1).await;
+        world.to_approval(&run).await;
+        let outcome = world.decide("ana", &run, Choice::Approve, at(7)).await;
+        if refused {
+            assert_eq!(reason(outcome), Reason::DistinctApproverRequired);
+            assert_eq!(world.run(&run).await.status, Status::AwaitingApproval);
+            let chain = world.chain(Chain::Run(run)).await;
+            assert!(matches!(chain.last(), Some(What::DecisionWithoutEffect { reason, .. }) if reason == "distinct-approver-required"));
+        } else {
+            outcome.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_decision_is_the_decision_and_the_second_is_recorded() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
+    assert_eq!(reason(world.decide("cleo", &run, Choice::Reject, at(8)).await), Reason::AlreadyDecided);
+    let record = world.run(&run).await;
+    assert_eq!((record.status, record.decision.unwrap().choice), (Status::Approved, Choice::Approve));
+    let chain = world.chain(Chain::Run(run)).await;
+    assert!(matches!(chain.last(), Some(What::DecisionWithoutEffect { reason, .. }) if reason == "already-decided"));
+}
+
+#[tokio::test]
+async fn a_decision_after_the_end_is_recorded_and_leaves_the_record_as_it_was() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    world.decide("bob", &run, Choice::Reject, at(7)).await.unwrap();
+    let before = world.store.items().into_iter().find(|item| item.key == crate::rows::run_key(&run)).unwrap();
+    assert_eq!(reason(world.decide("cleo", &run, Choice::Approve, at(8)).await), Reason::AlreadyDecided);
+    let after = world.store.items().into_iter().find(|item| item.key == crate::rows::run_key(&run)).unwrap();
+    assert_eq!(before, after);
+    assert!(matches!(world.chain(Chain::Run(run)).await.last(), Some(What::DecisionWithoutEffect { .. })));
+}
+
+#[tokio::test]
+async fn a_decision_on_another_projection_or_a_dead_plan_is_refused() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    let other = Digest::of(b"another projection");
+    assert_eq!(reason(world.decide_on("bob", &run, Choice::Approve, other, at(7)).await), Reason::ProjectionMismatch);
+    assert_eq!(reason(world.decide("bob", &run, Choice::Approve, at(4000)).await), Reason::PlanExpired);
+    assert_eq!(world.run(&run).await.status, Status::AwaitingApproval);
+    assert!(matches!(world.authorize(&run, at(4000)).await, Err(Error::Ended { status: Status::Expired })));
+    assert_eq!(world.check_ended(&run).await.status, Status::Expired);
+}
+
+#[tokio::test]
+async fn a_woken_run_that_nobody_approved_is_not_applied() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    assert!(matches!(world.authorize(&run, at(7)).await, Err(Error::NotApproved)));
+    assert_eq!(world.run(&run).await.status, Status::AwaitingApproval, "a token is no authority");
+}
+
+#[tokio::test]
+async fn a_plan_only_run_cannot_be_decided_or_applied_under_any_input() {
+    let world = World::new().await;
+    let run = world.propose(Kind::PlanOnly, 1).await;
+    world.admit(&run).await.unwrap();
+    world.prepare(&run).await.unwrap();
+    world.runner_plans(&run, CREATES, PlanExit::Changes);
+    world.intake(&run).await.unwrap();
+    world.project(&run).await.unwrap();
+    for choice in [Choice::Approve, Choice::Reject] {
+        assert_eq!(reason(world.decide("bob", &run, choice, at(7)).await), Reason::RunPlanOnly);
+    }
+    assert!(world.ask(&run).await.is_err());
+    assert_eq!(world.guard(&run).await.unwrap().route, Route::Planned);
+    assert_eq!(world.check_ended(&run).await.status, Status::Planned);
+    assert!(world.authorize(&run, at(7)).await.is_err());
+}
+
+#[tokio::test]
+async fn no_changes_ends_without_guardrails_or_approval() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.admit(&run).await.unwrap();
+    world.prepare(&run).await.unwrap();
+    world.runner_plans(&run, NOTHING, PlanExit::NoChanges);
+    world.intake(&run).await.unwrap();
+    assert_eq!(world.project(&run).await.unwrap(), crate::project::Projected::NoChanges);
+    let ended = world.check_ended(&run).await;
+    assert_eq!((ended.status, ended.guardrails, ended.projection), (Status::NoChanges, None, None));
+}
+
+#[tokio::test]
+async fn a_document_that_contradicts_the_exit_code_or_is_none_fails_the_run() {
+    let cases = [
+        (CREATES, PlanExit::NoChanges, "plan-inconsistent"),
+        (NOTHING, PlanExit::Changes, "plan-inconsistent"),
+        ("not json", PlanExit::Changes, "plan-unparseable"),
+        (r#"{"format_version":"9.0","resource_changes":[]}"#, PlanExit::Changes, "plan-format-unsupported"),
+    ];
+    for (document, exit, expected) in cases {
+        let world = World::new().await;
+        let run = world.propose(Kind::Applicable, 1).await;
+        world.admit(&run).await.unwrap();
+        world.prepare(&run).await.unwrap();
+        world.runner_plans(&run, document, exit);
+        world.intake(&run).await.unwrap();
+        assert!(world.project(&run).await.is_err());
+        let ended = world.check_ended(&run).await;
+        assert_eq!((ended.status, ended.failure.unwrap().reason.code()), (Status::Failed, expected));
+        let outcome = ended.guardrails.expect("recorded as ineligible");
+        assert_eq!((outcome.eligible, outcome.findings[0].reason.as_str()), (false, expected));
+    }
+}
+
+#[tokio::test]
+async fn a_document_replaced_after_it_was_recorded_is_not_judged() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.admit(&run).await.unwrap();
+    world.prepare(&run).await.unwrap();
+    world.runner_plans(&run, CREATES, PlanExit::Changes);
+    world.intake(&run).await.unwrap();
+    // A new version does not matter: the recorded one is read. A bucket that lies about versions does.
+    world.objects.replace(&crate::objects::document_key(&world.workspace, &run), NOTHING.as_bytes());
+    assert_eq!(world.project(&run).await.unwrap(), crate::project::Projected::Changes);
+}
+
+#[tokio::test]
+async fn the_always_escalate_reviewer_asks_a_person_even_where_automatic_approval_is_on() {
+    let world = World::with(|spec| spec["automatic_approval"] = true.into()).await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    let record = world.run(&run).await;
+    assert_eq!(record.status, Status::AwaitingApproval);
+    assert!(record.guardrails.unwrap().eligible, "the change is eligible by the default policy");
+    assert_eq!(record.review.unwrap().decision, "escalate");
+}

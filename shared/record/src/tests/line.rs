@@ -1,0 +1,124 @@
+//! The lock and the line.
+
+use plangate_gate::audit::Chain;
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::lock::LockState;
+use plangate_gate::run::{Choice, Kind};
+use plangate_wire::CancelRequest;
+
+use super::world::{World, at};
+use crate::admit::Admission;
+use crate::cancel::cancel;
+use crate::error::Error;
+
+#[tokio::test]
+async fn the_second_run_waits_and_is_given_the_lock_when_the_first_ends() {
+    let world = World::new().await;
+    let (first, second) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await);
+    assert_eq!(world.admit(&first).await.unwrap(), Admission::Admitted);
+    assert_eq!(world.admit(&second).await.unwrap(), Admission::Parked);
+    assert_eq!(world.run(&second).await.status, Status::Queued);
+    assert!(matches!(world.prepare(&second).await, Err(Error::NotReady { .. })), "nobody plans without the lock");
+
+    world.to_approval(&first).await;
+    world.decide("bob", &first, Choice::Reject, at(7)).await.unwrap();
+    world.check_ended(&first).await;
+    assert_eq!(world.lock().await, LockState::Held { run: second.clone() });
+    let granted = world.run(&second).await;
+    assert_eq!((granted.status, granted.fence), (Status::Planning, 2));
+    world.conclude(&first, None).await.unwrap();
+    assert!(world.workflow.woken.lock().unwrap().contains(&format!("admit {second}")), "the holder was woken");
+}
+
+#[tokio::test]
+async fn twenty_at_once_have_one_holder_and_lose_nobody_from_the_line() {
+    let world = World::new().await;
+    let mut runs = Vec::new();
+    for number in 1..=20 {
+        runs.push(world.propose(Kind::Applicable, number).await);
+    }
+    let mut order: Vec<RunId> = Vec::new();
+    for run in &runs {
+        if world.admit(run).await.unwrap() == Admission::Parked {
+            order.push(run.clone());
+        }
+    }
+    assert_eq!(order.len(), 19);
+    assert_eq!(world.line().await, order, "first in, first out");
+    let mut served = vec![runs[0].clone()];
+    while let LockState::Held { run } = world.lock().await {
+        if served.last() != Some(&run) {
+            served.push(run.clone());
+        }
+        world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
+        world.check_ended(&run).await;
+    }
+    assert_eq!(served, runs);
+    assert_eq!(world.lock().await, LockState::Free);
+}
+
+#[tokio::test]
+async fn a_parked_run_that_asks_again_keeps_its_place() {
+    let world = World::new().await;
+    let (first, second) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await);
+    world.admit(&first).await.unwrap();
+    world.admit(&second).await.unwrap();
+    let again = crate::admit::admit(&world, &world, &world.workflow, &second, "another token", at(4000)).await.unwrap();
+    assert_eq!(again, Admission::Parked);
+    assert_eq!(world.line().await, [second.clone()]);
+    world.conclude(&first, None).await.unwrap();
+    assert!(world.workflow.woken.lock().unwrap().contains(&"another token".to_owned()));
+}
+
+#[tokio::test]
+async fn who_withdraws_from_the_line_is_skipped() {
+    let world = World::new().await;
+    let runs = [world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await, world.propose(Kind::Applicable, 3).await];
+    for run in &runs {
+        world.admit(run).await.unwrap();
+    }
+    let ana = world.caller("ana").await;
+    cancel(&world, &world.workflow, &ana, &runs[1], &CancelRequest::default(), at(5)).await.unwrap();
+    assert_eq!(world.check_ended(&runs[1]).await.status, Status::Canceled);
+    world.conclude(&runs[0], None).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Held { run: runs[2].clone() });
+}
+
+#[tokio::test]
+async fn a_run_withdrawn_while_it_is_planned_keeps_the_lock_until_its_task_has_stopped() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.admit(&run).await.unwrap();
+    world.prepare(&run).await.unwrap();
+    world.tasks.tasks.lock().unwrap().insert((run.clone(), "plan"), crate::tasks::TaskState::Stopping);
+    let ana = world.caller("ana").await;
+    cancel(&world, &world.workflow, &ana, &run, &CancelRequest::default(), at(5)).await.unwrap();
+    assert!(matches!(world.conclude(&run, None).await, Err(Error::StillRunning)));
+    assert_eq!(world.lock().await, LockState::Held { run: run.clone() });
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(world.check_ended(&run).await.status, Status::Canceled);
+    assert_eq!(world.lock().await, LockState::Free);
+}
+
+#[tokio::test]
+async fn a_plan_only_run_neither_takes_the_lock_nor_waits_for_it() {
+    let world = World::new().await;
+    let (holder, looker) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::PlanOnly, 2).await);
+    world.admit(&holder).await.unwrap();
+    assert_eq!(world.admit(&looker).await.unwrap(), Admission::Admitted);
+    assert_eq!(world.run(&looker).await.fence, 0);
+    assert_eq!(world.lock().await, LockState::Held { run: holder });
+}
+
+#[tokio::test]
+async fn a_bundle_that_is_not_there_whole_is_not_planned() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    let key = world.run(&run).await.bundle.key;
+    world.objects.replace(&key, b"another bundle");
+    world.admit(&run).await.unwrap();
+    let ended = world.check_ended(&run).await;
+    assert_eq!(ended.failure.unwrap().reason.code(), "bundle-invalid");
+    assert_eq!(world.chain(Chain::Run(run)).await.len(), 2);
+}

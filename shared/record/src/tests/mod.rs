@@ -1,0 +1,8 @@
+//! The protocols over the stores in memory: every story, every crash point, every race that can be told apart.
+
+mod apply;
+mod crashes;
+mod decisions;
+mod documents;
+mod line;
+mod world;

@@ -1,0 +1,50 @@
+"""One stack with one gate for each test process; each test makes workspaces of its own, and its secrets are searched for at its end."""
+
+import fcntl
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(pathlib.Path(__file__).parent)]
+from gate import World  # noqa: E402
+from local.deploy import deploy_gate  # noqa: E402
+from local.stack import Stack  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def world():
+    with Stack.start(f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
+        yield World(stack, deploy_gate(stack))
+
+
+@pytest.fixture
+def workspace(world, tmp_path):
+    """Makes workspaces: `workspace()` gives one with the sample configuration in a folder of its own."""
+    made = []
+
+    def make(**options):
+        made.append(world.workspace(tmp_path / f"folder-{len(made)}", **options))
+        return made[-1]
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def secrets_stay_where_they_belong(world):
+    """Every workspace has a secret; at the end of each test it is nowhere but in state, artifact and plan document."""
+    yield
+    world.scan_for_secrets()
+
+
+@pytest.fixture(scope="session")
+def mirror(tmp_path_factory):
+    """The folder of a provider mirror with the small provider of ours (tests/provider); built on first use."""
+    folder = tmp_path_factory.mktemp("mirror")
+    with open(ROOT / "target" / "provider-mirror.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the workers' builds would only stand in each other's way
+        subprocess.run(["cargo", "run", "--quiet", "-p", "plangate-test-provider", "--", str(folder)], cwd=ROOT, check=True)
+    return folder
