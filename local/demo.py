@@ -9,13 +9,11 @@ import argparse
 import contextlib
 import json
 import os
-import pathlib
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -42,7 +40,7 @@ class Narrator:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colour else text
 
     def _print(self, text=""):
-        print(text, flush=True)
+        print(text.rstrip(), flush=True)
 
     def title(self, text, *lines):
         self._print(self._paint("1", text))
@@ -68,7 +66,7 @@ class Narrator:
         self._print(f"   {self._paint('36', f'{who}$')} {self._paint('1', text)}")
 
     def output(self, line):
-        self._print(f"   {self._paint('2', '|')} {line}".rstrip())
+        self._print(f"   {self._paint('2', '|')} {line}")
 
     def good(self, text):
         self._print(f"   {self._paint('32', 'ok')} {text}")
@@ -135,8 +133,7 @@ class Story:
     def __init__(self, narrator, stack, folder, profile):
         self.narrator, self.stack, self.folder = narrator, stack, folder
         self.program, self._profile = str(deploy.binary("plangate", profile)), profile
-        self._heard, self._search = [], Search(stack)
-        self.first_secret, self.second_secret = (f"sesame-{secrets.token_hex(12)}" for _ in range(2))
+        self._heard = []
 
     def heard(self, place, text):
         """Notes what somebody was told: the last chapter searches it."""
@@ -169,6 +166,9 @@ class Story:
         self.administrator = Person(self, "administrator", self.gate.admin())
         self.alice, self.bob = (Person(self, name, self.gate.person(name)) for name in ("alice", "bob"))
         self.workspace = self.administrator.asks("workspace", "new-id")["id"]
+        # From here on everything is new, and so are the passwords.
+        self._search = Search(self.stack)
+        self.first_secret, self.second_secret = (f"sesame-{secrets.token_hex(12)}" for _ in range(2))
         tell(f"deploying infra/workspace.yaml for the workspace {self.workspace}")
         self.outputs = self.gate.workspace(self.workspace)
         self.bucket = self.outputs["StateBucket"]
@@ -297,20 +297,23 @@ class Story:
             "Where the passwords are", "Every item, object version, log line, execution, task and file of the stack is searched, and every answer of",
             "this story: for both passwords, as they are, escaped, encoded, and inside of archives.")
         found = self._search.places([self.first_secret, self.second_secret], self._heard)
-        self.narrator.tell(f"{self._search.looked:,} places were searched.")
-        kinds = {
-            "the state": f"s3://{self.bucket}/{self.outputs['StateKey']}", "the plan artifact": f"s3://{self.bucket}/artifacts/",
-            "the plan document": f"s3://{self.gate.outputs['ExchangeBucket']}/documents/{self.workspace}/"}
+        self.narrator.tell(f"{self._search.looked:,} places were searched. Parameter Store, where the passwords come from, is left out.")
+        exchange = self.gate.outputs["ExchangeBucket"]
+        kinds = {"the state": f"s3://{self.bucket}/{self.outputs['StateKey']}", "the plan artifact": f"s3://{self.bucket}/artifacts/",
+                 "the plan document": f"s3://{exchange}/documents/{self.workspace}/"}
         for which, secret in (("first", self.first_secret), ("second", self.second_secret)):
-            left = set(found[secret])
+            left = found[secret] - {f"ssm://{self.outputs['SecretPrefix']}database_password"}
+            self.narrator.tell("", f"The {which} password is in")
             for kind, prefix in kinds.items():
                 here = {place for place in left if place.startswith(prefix) and not place.endswith("(metadata)")}
                 if not here:
-                    raise NotAsTold(f"the {which} password was not found in {kind}, where it must be: the search is broken")
+                    raise NotAsTold(f"the {which} password is not in {kind}, where it must be: the search sees too little")
+                for place in sorted(here):
+                    self.narrator.tell(f"  {kind:<18} {place}")
                 left -= here
             if left:
                 raise NotAsTold(f"the {which} password is in {', '.join(sorted(left))}")
-            self.narrator.good(f"the {which} password is in the state, the plan artifact and the plan document, and nowhere else")
+            self.narrator.good("and nowhere else")
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -345,9 +348,12 @@ def main():
         engine = deploy.find_engine()
         narrator.title(
             "plangate: a run, from proposal to applied",
-            f"Engine: {engine.name} {engine.version}. AWS: emulated on 127.0.0.1, IAM switched on. Nothing outside of this folder is touched.")
-        with tempfile.TemporaryDirectory(prefix="plangate-demo-") as folder, Stack.start(f"demo-{os.getpid()}") as stack:
-            Story(narrator, stack, pathlib.Path(folder), arguments.profile).tell()
+            f"Engine: {engine.name} {engine.version}. AWS: emulated on 127.0.0.1, IAM switched on. Nothing outside of this repository is touched.")
+        with Stack.start(f"demo-{os.getpid()}") as stack:
+            # A folder of the stack's, so that it goes when the stack goes.
+            folder = stack.directory / "desk"
+            folder.mkdir(mode=0o700)
+            Story(narrator, stack, folder, arguments.profile).tell()
             narrator.part("The end")
             narrator.tell("stopping the stack")
         narrator.tell(f"All was as told. No process and no file is left. ({time.monotonic() - began:.0f} s)")

@@ -13,13 +13,15 @@ from . import stores
 
 
 class Search:
-    """Searches a stack, again and again if need be: what cannot change any more is looked at once.
+    """Searches a stack, again and again if need be, for secrets that are younger than it is: each search covers what is new since the last.
 
-    A secret that is made after something was stored for good cannot be in it, so each search covers what is new.
+    What was stored for good before a secret was made cannot hold it, and much of it is large: the release, the runner's image.
     """
 
     def __init__(self, stack):
         self._stack, self._known, self._since = stack, set(), 0
+        for _ in stores.everything(stack, self._known):
+            pass
 
     def places(self, secrets, said=()):
         """Where the secrets are, in what form soever: {secret: the set of places}. `said` is (place, bytes) pairs to look at besides."""
@@ -30,7 +32,7 @@ class Search:
         for source in (stores.everything(self._stack, self._known, self._since), said):
             for place, content in source:
                 looked += 1
-                for layer in layers(content):
+                for layer in layers(content) if forms else ():
                     for secret, form in forms:
                         if form in layer:
                             found[secret].add(place)

@@ -115,11 +115,15 @@ class Stack:
                 stdin=subprocess.DEVNULL if keep else subprocess.PIPE, stdout=log, stderr=log)
         stack = cls(name, port, process.pid, _start_time(process.pid) or "", key, secret)
         stack._process = process
-        # Complete from its first moment: others look at it.
-        (directory / "new.json").touch(mode=0o600)
-        (directory / "new.json").write_text(json.dumps(dataclasses.asdict(stack)))
-        (directory / "new.json").rename(directory / "stack.json")
-        wait_for(lambda: process.poll() is not None or stack._healthy(), START_SECONDS, "the emulator's start")
+        try:
+            # Complete from its first moment: others look at it.
+            (directory / "new.json").touch(mode=0o600)
+            (directory / "new.json").write_text(json.dumps(dataclasses.asdict(stack)))
+            (directory / "new.json").rename(directory / "stack.json")
+            wait_for(lambda: process.poll() is not None or stack._healthy(), START_SECONDS, "the emulator's start")
+        except BaseException:  # broken off: nobody has the stack yet to stop it
+            stack.stop()
+            raise
         if process.poll() is None:
             return stack
         if "already in use" in (directory / "emulator.log").read_text():

@@ -7,7 +7,7 @@ import json
 def everything(stack, known=None, since=0):
     """Yields (place, content) for each thing in the stack that a service keeps; secrets in SSM as stored, not decrypted.
 
-    A set `known` collects what can never change again; what is in it is left out, as are log lines from before `since`.
+    A set `known` collects what does not change again; what is in it is left out, as are log lines from before `since`.
     """
     known = set() if known is None else known
     yield from objects(stack, known)
@@ -16,7 +16,7 @@ def everything(stack, known=None, since=0):
     yield from parameters(stack)
     yield from executions(stack, known)
     yield from configurations(stack)
-    yield from files(stack)
+    yield from files(stack, known)
 
 
 def _pages(client, operation, key, **arguments):
@@ -98,8 +98,13 @@ def configurations(stack):
         yield f"cloudformation://{deployed['StackName']}", json.dumps(deployed, default=str).encode()
 
 
-def files(stack):
+def files(stack, known):
     """Every file of the stack on disk: the emulator's log, images, what tasks left behind."""
     for path in sorted(stack.directory.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            yield f"file://{path.relative_to(stack.directory)}", path.read_bytes()
+        with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+            if path.is_file() and not path.is_symlink():
+                found = path.stat()
+                identity = (path, found.st_ino, found.st_mtime_ns, found.st_size)
+                if identity not in known:
+                    known.add(identity)
+                    yield f"file://{path.relative_to(stack.directory)}", path.read_bytes()

@@ -78,6 +78,9 @@ pub(crate) struct Propose {
     /// What the run comes from
     #[arg(long, value_enum, default_value_t = From::Person)]
     pub(crate) origin: From,
+    /// The run that this one is derived from
+    #[arg(long, value_name = "RUN")]
+    pub(crate) derived_from: Option<RunId>,
     /// The person behind a bot's proposal
     #[arg(long, value_name = "PERSON")]
     pub(crate) on_behalf_of: Option<Person>,

@@ -119,7 +119,7 @@ fn what(what: &What) -> String {
             format!("{}, projection {}", chosen(decision.choice), decision.projection)
         }
         What::DecisionWithoutEffect { decision, reason } => {
-            format!("without effect: {} ({})", chosen(decision.choice), inert(reason))
+            format!("{} without effect: {}", chosen(decision.choice), inert(reason))
         }
         What::ApplyOrdered { artifact, .. } => format!("apply ordered, artifact {artifact}"),
         What::ApplyReceived { apply } => apply

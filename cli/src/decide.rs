@@ -3,6 +3,7 @@
 use http::Method;
 use plangate_gate::digest::Digest;
 use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
 use plangate_gate::run::Choice;
 use plangate_wire::{CancelRequest, DecisionAnswer, DecisionRequest, RunAnswer};
 
@@ -110,7 +111,10 @@ pub(crate) fn cancel(api: &Api<'_>, console: &Console, args: Cancel) -> Result<E
     let path = ["v1", "runs", args.run.as_str(), "cancel"];
     let request = CancelRequest { reason: args.reason };
     let answer: RunAnswer = api.send(&Method::POST, &path, &request, Repeat::IfUnchanged)?;
-    console.note(&format!("{} is {}", args.run, answer.run.run.status));
+    console.note(&match answer.run.run.status {
+        Status::Canceled => format!("{} is canceled", args.run),
+        status => format!("{} is to be withdrawn; it is still {status} and ends once that has stopped", args.run),
+    });
     if console.json {
         console.out_json(&answer)?;
     }

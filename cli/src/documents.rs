@@ -185,7 +185,7 @@ pub(crate) fn with_engine(api: &Api<'_>, text: &str) -> Result<(WorkspaceId, Opt
     let id = resolve(api, text)?;
     let engine = match api.get::<DocumentAnswer>(&["v1", collection(DocumentKind::Workspace), id.as_str()], &[]) {
         Ok(answer) => answer.document.spec.pointer("/engine/name").cloned(),
-        Err(CliError::Refused(_)) => None,
+        Err(CliError::Refused(_) | CliError::Turned { status: 403, .. }) => None,
         Err(error) => return Err(error),
     };
     Ok((id, engine.and_then(|name| serde_json::from_value(name).ok())))
@@ -230,6 +230,9 @@ fn listing(console: &Console, kind: DocumentKind, documents: &[Document]) -> Str
         DocumentKind::Principal => &["PERSON"],
     };
     let headings: Vec<&str> = ["ID", "OWNER"].into_iter().chain(last.iter().copied()).collect();
+    // Where the lock stands is told of one workspace, as a rule, and not of all.
+    let locks = documents.iter().any(|document| document.lock.is_some());
+    let headings: Vec<&str> = headings.into_iter().filter(|name| locks || *name != "LOCK").collect();
     let rows: Vec<Vec<String>> = documents
         .iter()
         .map(|document| {
@@ -247,6 +250,7 @@ fn listing(console: &Console, kind: DocumentKind, documents: &[Document]) -> Str
                 }
                 DocumentKind::Principal => row.push(text(spec.get("person"))),
             }
+            row.truncate(headings.len());
             row
         })
         .collect();

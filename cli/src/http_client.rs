@@ -56,7 +56,11 @@ impl Resolver for LoopbackResolver {
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
         let Some(addresses) = uri.host().and_then(address::loopback) else {
-            return self.0.resolve(uri, config, timeout);
+            // A name that cannot be looked up is a request that was not sent.
+            return self.0.resolve(uri, config, timeout).map_err(|error| match error {
+                Error::Io(_) => Error::HostNotFound,
+                other => other,
+            });
         };
         let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
         let mut resolved = self.empty();
@@ -138,7 +142,15 @@ impl HttpClient {
     /// # Errors
     /// No answer in time, or one that is larger.
     pub(crate) fn download(&self, uri: &Uri, length: u64) -> Result<Answer, SendError> {
-        self.send(&Method::GET, uri, &[], None, SendBody::none(), CALL + slow(length), length.max(64 * 1024))
+        self.send(
+            &Method::GET,
+            uri,
+            &[],
+            None,
+            SendBody::none(),
+            CALL + slow(length),
+            length.saturating_add(1).max(64 * 1024),
+        )
     }
 
     #[expect(clippy::too_many_arguments, reason = "one place where a request is put together; all callers are above")]

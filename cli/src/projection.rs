@@ -10,6 +10,9 @@ use crate::api::Api;
 use crate::console::Paint;
 use crate::error::CliError;
 
+/// The most bytes of a projection that are fetched to be shown.
+const LIMIT: u64 = 256 * 1024 * 1024;
+
 /// A projection whose bytes have been held against its digest: only [`fetch`] makes it.
 #[derive(Debug)]
 pub(crate) struct SeenProjection {
@@ -26,6 +29,9 @@ pub(crate) fn fetch(api: &Api<'_>, run: &RunView) -> Result<SeenProjection, CliE
     let answer: ProjectionAnswer = api.decode_exact(&body)?;
     let bytes = match (answer.projection, answer.url) {
         (Some(exact), _) => exact.get().as_bytes().to_vec(),
+        (None, Some(_)) if answer.bytes > LIMIT => {
+            return Err(CliError::Projection(format!("it has {} bytes, more than {LIMIT}", answer.bytes)));
+        }
         (None, Some(url)) => api.download(&url, answer.bytes, answer.digest)?,
         (None, None) => return Err(CliError::Projection("the answer has neither bytes nor an address".to_owned())),
     };

@@ -39,7 +39,7 @@ pub(crate) fn propose(api: &Api<'_>, console: &Console, args: Propose) -> Result
         kind: if args.plan_only { Kind::PlanOnly } else { Kind::Applicable },
         bundle: bundle.digest(),
         origin: args.origin.into(),
-        derived_from: None,
+        derived_from: args.derived_from,
         on_behalf_of: args.on_behalf_of,
     };
     let answer: RunAnswer = api.send(&Method::POST, &["v1", "runs"], &request, Repeat::Always)?;

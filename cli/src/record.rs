@@ -54,6 +54,9 @@ impl Sheet {
 
     fn object(&mut self, label: &str, object: &StoredObject) {
         self.row(label, &format!("{} ({})", object.digest, bytes(object.bytes)));
+        if let Some(version) = &object.version_id {
+            self.row("", &format!("version {}", inert(version)));
+        }
     }
 
     fn state(&mut self, label: &str, state: &StateIdentity) {
@@ -191,6 +194,7 @@ fn judged(sheet: &mut Sheet, run: &Run) {
         let word = sheet.paint.tone(tone, word);
         sheet.row("outcome", &word);
         sheet.row("rules", &format!("{} {}", inert(&outcome.rule_set.id), inert(&outcome.rule_set.version)));
+        sheet.row("", &outcome.rule_set.digest.to_string());
         sheet.row("policy", &outcome.policy.to_string());
         for (place, each) in outcome.findings.iter().enumerate() {
             sheet.row(if place == 0 { "reasons" } else { "" }, &finding(each));

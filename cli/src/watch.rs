@@ -166,10 +166,10 @@ fn ending(run: &Run, paint: Paint) -> Option<String> {
             let decision = run.decision.as_ref()?;
             format!("{word} by {}{}", record::actor(&decision.by), why(decision.reason.as_deref()))
         }
-        Status::Canceled => {
-            let cancel = run.cancel.as_ref()?;
-            format!("{word} by {}{}", record::actor(&cancel.by), why(cancel.reason.as_deref()))
-        }
+        Status::Canceled => match &run.cancel {
+            Some(cancel) => format!("{word} by {}{}", record::actor(&cancel.by), why(cancel.reason.as_deref())),
+            None => word,
+        },
         Status::Expired => {
             let plan = run.plan.as_ref()?;
             format!("{word}: nobody decided until {}; propose again", moment(plan.expires_at))

@@ -16,6 +16,8 @@ def test_every_failure_but_the_conclusions_own_leads_to_the_conclusion_or_to_a_p
     assert ends.pop("Conclude") == []  # a failed conclusion fails the execution, and the sweeper hears of it
     assert ends.pop("Review") == [(everything, "RequestApproval")]
     assert ends.pop("Admit") == [(["States.Timeout"], "Admit"), (everything, "Conclude")]
+    # A token that somebody else completed is no approval: the run waits on.
+    assert ends.pop("Authorize") == [(["NotApproved"], "RequestApproval"), (everything, "Conclude")]
     assert ends.pop("RequestApproval") == [(["States.Timeout"], "Authorize"), (everything, "Conclude")]
     assert set(map(str, ends.values())) == {str([(everything, "Conclude")])}
 
@@ -26,11 +28,18 @@ def test_an_engine_is_never_started_again_by_the_machine():
     assert not any("Retry" in TASKS[name] for name in engines)
 
 
-def test_functions_are_called_again_only_when_an_aws_service_failed():
+def test_functions_are_called_again_only_when_an_aws_service_failed_or_a_task_has_not_stopped_yet():
     for name, state in TASKS.items():
         for retry in state.get("Retry", []):
-            assert set(retry["ErrorEquals"]) == {"Unavailable", "Lambda.ServiceException", "Lambda.AWSLambdaException",
-                                                 "Lambda.SdkClientException", "Lambda.TooManyRequestsException"}, name
+            again = {"Unavailable", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
+                     "Lambda.TooManyRequestsException"}
+            assert set(retry["ErrorEquals"]) == again | ({"StillRunning"} if name == "Conclude" else set()), name
+
+
+def test_a_conclusion_waits_longer_than_a_task_may_take_to_stop():
+    (retry,) = TASKS["Conclude"]["Retry"]
+    pauses = [min(retry["IntervalSeconds"] * retry["BackoffRate"] ** n, retry["MaxDelaySeconds"]) for n in range(retry["MaxAttempts"])]
+    assert sum(pauses) > 120  # ECS's longest grace
 
 
 def test_nothing_waits_for_ever():

@@ -47,12 +47,7 @@ impl Log {
     /// Takes a text of one line or more.
     pub fn text(&mut self, text: &str) {
         let masked = self.masker.mask(text);
-        self.masked_text(&masked);
-    }
-
-    /// Takes a text that has been masked.
-    pub(crate) fn masked_text(&mut self, text: &str) {
-        for line in text.split('\n') {
+        for line in masked.split('\n') {
             // The log stream is for the moment and for when no log can be stored; its failure is no reason to stop.
             let _ = writeln!(self.out, "{line}");
             let _ = self.out.flush();

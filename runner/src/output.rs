@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::lines::Piece;
 use crate::log::Log;
-use crate::mask::Seam;
+use crate::mask::{Masker, Seam};
 
 /// What Terraform and OpenTofu say when `-lockfile=readonly` kept them from completing an entry (`R11`).
 const LOCK_NOT_UPDATED: &str = "lock file not updated";
@@ -66,7 +66,8 @@ impl Renderer {
                 let text = String::from_utf8_lossy(&line);
                 self.lock_warning |= text.contains(LOCK_NOT_UPDATED);
                 self.lock_named |= text.contains(LOCK_FILE);
-                log.text(&render(&text));
+                let shown = render(&text, log.masker());
+                log.text(&shown);
             }
             Piece::Part(part) => {
                 if long.bytes == 0 {
@@ -103,38 +104,42 @@ impl Long {
             // Bytes that are no text at all have no boundary; then any cut is as good.
             let cut = if cut == 0 { self.line.len().min(PRINTED_LINE) } else { cut };
             let rest = self.line.split_off(cut);
-            log.masked_text(&plain(&String::from_utf8_lossy(&self.line)));
+            log.text(&plain(&String::from_utf8_lossy(&self.line)));
             self.line = rest;
         }
     }
 }
 
-/// One line of the engine as people read it.
-fn render(line: &str) -> String {
+/// One line of the engine as people read it. Secrets are hidden before anything is laid out anew, since that could
+/// break them into pieces that no longer look like secrets.
+fn render(line: &str, masker: &Masker) -> String {
     match serde_json::from_str::<Value>(line) {
-        Ok(Value::Object(message)) if message.contains_key("@message") => {
-            let text = |key: &str| message.get(key).and_then(Value::as_str).unwrap_or_default();
-            match message.get("diagnostic") {
-                Some(diagnostic) => plain(&render_diagnostic(diagnostic)),
-                None => plain(text("@message")),
+        Ok(Value::Object(message)) if message.contains_key("@message") => match message.get("diagnostic") {
+            Some(diagnostic) => render_diagnostic(diagnostic, masker),
+            None => {
+                let text = message.get("@message").and_then(Value::as_str).unwrap_or_default();
+                plain(&masker.mask(text))
             }
-        }
+        },
         Ok(Value::Object(_)) => "(a machine-readable line of an unknown form is left out)".to_owned(),
-        _ => plain(line),
+        _ => plain(&masker.mask(line)),
     }
 }
 
 /// A diagnostic: what, where, and why. The quoted source and the values of its expressions are left out.
-fn render_diagnostic(diagnostic: &Value) -> String {
-    let text = |pointer: &str| diagnostic.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+fn render_diagnostic(diagnostic: &Value, masker: &Masker) -> String {
+    let text =
+        |pointer: &str| plain(&masker.mask(diagnostic.pointer(pointer).and_then(Value::as_str).unwrap_or_default()));
     let severity = if text("/severity") == "warning" { "Warning" } else { "Error" };
     let mut out = format!("{severity}: {}", text("/summary"));
-    if !text("/address").is_empty() {
-        out.push_str(&format!("\n  with {}", text("/address")));
+    let address = text("/address");
+    if !address.is_empty() {
+        out.push_str(&format!("\n  with {address}"));
     }
-    if !text("/range/filename").is_empty() {
+    let file = text("/range/filename");
+    if !file.is_empty() {
         let line = diagnostic.pointer("/range/start/line").and_then(Value::as_u64).unwrap_or_default();
-        out.push_str(&format!("\n  in {} line {line}", text("/range/filename")));
+        out.push_str(&format!("\n  in {file} line {line}"));
     }
     for line in text("/detail").lines() {
         out.push_str(&format!("\n  {line}"));
@@ -192,6 +197,12 @@ mod tests {
             shown,
             "x: (local-exec): token (secret)\nOutputs: 1\nError: Bad\n  with a.b\n  in main.tf line 3\n  It is\n  (secret)\n(a machine-readable line of an unknown form is left out)\n"
         );
+    }
+
+    #[test]
+    fn a_secret_of_several_short_lines_is_hidden_where_it_is_indented() {
+        let detail = r#"{"@message":"Error: Bad","diagnostic":{"severity":"error","summary":"Bad","detail":"It is ab12\r\ncd34\nend"}}"#;
+        assert_eq!(rendered(vec![line(detail)], "ab12\r\ncd34"), "Error: Bad\n  It is (secret)\n  end\n");
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Prepared {
         }
         let mismatch = |detail: String| RunnerError::failed(FailureReason::EngineVersionMismatch, detail);
         let ended = self.engine.run(&["version", "-json"], Output::Keep(1024 * 1024), phase.log)?;
+        check_stopped(&ended, phase)?;
         let version: Version = (ended.code == 0)
             .then(|| serde_json::from_slice(&ended.kept).ok())
             .flatten()

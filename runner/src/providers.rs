@@ -9,6 +9,7 @@ use base64::Engine as _;
 use plangate_bundle::LockFile;
 use plangate_gate::digest::{Digest, Hasher};
 use plangate_gate::failure::FailureReason;
+use rustix::fs::{Mode, OFlags, open};
 
 use crate::error::{Result, RunnerError, io};
 
@@ -64,7 +65,13 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) -> R
 /// # Errors
 /// It cannot be read.
 pub(crate) fn file_digest(path: &Path) -> Result<Digest> {
-    let mut file = File::open(path).map_err(io("open a binary"))?;
+    // What is no plain file, such as a pipe, is not waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file =
+        open(path, flags, Mode::empty()).map(File::from).map_err(|error| io("open a binary")(error.into()))?;
+    if !file.metadata().map_err(io("look at a binary"))?.is_file() {
+        return Err(RunnerError::gate("a binary is no plain file"));
+    }
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; 256 * 1024];
     loop {

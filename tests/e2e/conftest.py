@@ -41,10 +41,12 @@ def secrets_stay_where_they_belong(world):
 
 
 @pytest.fixture(scope="session")
-def mirror(tmp_path_factory):
-    """The folder of a provider mirror with the small provider of ours (tests/provider); built on first use."""
-    folder = tmp_path_factory.mktemp("mirror")
-    with open(ROOT / "target" / "provider-mirror.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the workers' builds would only stand in each other's way
-        subprocess.run(["cargo", "run", "--quiet", "-p", "plangate-test-provider", "--", str(folder)], cwd=ROOT, check=True)
+def mirror():
+    """The folder of a provider mirror with the small provider of ours (tests/provider); made on first use. Copy it before you change it."""
+    folder = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "test-provider/mirror"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with open(folder.parent / "mirror.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two workers' builds would only stand in each other's way
+        if not folder.is_dir():
+            subprocess.run(["cargo", "run", "--quiet", "--package", "plangate-test-provider", "--", str(folder)], cwd=ROOT, check=True)
     return folder

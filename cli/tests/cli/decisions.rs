@@ -148,3 +148,12 @@ fn a_run_is_withdrawn() {
     assert_eq!(said.err, format!("{id} is canceled\n"));
     assert_eq!(decisions(&gate), [json!({"reason": "a typo"})]);
 }
+
+#[test]
+fn a_run_that_is_being_planned_ends_later() {
+    let gate = waiting(|_| ok(&answer(Status::Planning)));
+    let id = run_id();
+    let said = gate.run(&["cancel", id.as_str()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.err.contains("still planning"), "{said:?}");
+}

@@ -33,6 +33,7 @@ Plan
   engine         opentofu 1.11.6
   identity       arn:aws:sts::123456789012:assumed-role/{workspace}-plan/x
   artifact       {} (8 B)
+                 version v-a
   document       {} (8 B)
   projection     {shown} ({} B)
   lock file      none needed
@@ -44,6 +45,7 @@ Plan
 Guardrails
   outcome        not eligible
   rules          plangate.guardrails 1
+                 {}
   policy         {}
   reasons        access-widened  terraform_data.greeting  input
 
@@ -79,6 +81,7 @@ Plan: 1 to add, 0 to change, 0 to destroy, 0 to replace.
         of("document"),
         PROJECTION.len(),
         of("state 4"),
+        of("rules"),
         of("policy"),
         of("order"),
         of("state 4"),

@@ -45,7 +45,8 @@ pub(crate) fn run(status: Status) -> Run {
         fields.insert("plan".into(), json!({
             "receipt": Digest::of(b"receipt"), "caller": format!("arn:aws:sts::123456789012:assumed-role/{workspace}-plan/x"),
             "engine": {"name": "opentofu", "version": "1.11.6"}, "lock_file": "none", "exit_code": 2,
-            "artifact": object("artifacts/a", b"artifact"), "document": object("documents/d", b"document"),
+            "artifact": {"bucket": "sealed", "key": "artifacts/a", "version_id": "v-a", "digest": Digest::of(b"artifact"), "bytes": 8},
+            "document": object("documents/d", b"document"),
             "plan_format": "1.2",
             "state": {"state": "present", "lineage": "l-1", "serial": 4, "version_id": "v-4", "digest": Digest::of(b"state 4")},
             "state_lock": {"locking": false}, "isolation": "same-user",

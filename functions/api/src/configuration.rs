@@ -26,12 +26,7 @@ fn may(caller: &Caller, action: Action, kind: DocumentKind, id: &str) -> bool {
 }
 
 /// `GET /v1/{kind}s`: those that the caller may read.
-pub(crate) async fn list(
-    gate: &Gate<'_>,
-    event: &Event,
-    caller: &Caller,
-    kind: DocumentKind,
-) -> Result<Answer, Error> {
+pub(crate) async fn list(gate: &Gate<'_>, event: &Event, caller: &Caller, kind: DocumentKind) -> Result<Answer, Error> {
     let cursor = event.query(&["cursor"])?.get("cursor").map(String::as_str);
     let page = documents::page(gate.store, kind, cursor, PAGE).await?;
     let cursor = page.last().filter(|_| page.len() == PAGE).map(|last| last.id.clone());
@@ -90,12 +85,7 @@ pub(crate) async fn put(
 }
 
 /// `POST /v1/workspaces/{id}/acknowledge`.
-pub(crate) async fn acknowledge(
-    gate: &Gate<'_>,
-    event: &Event,
-    caller: &Caller,
-    id: &str,
-) -> Result<Answer, Error> {
+pub(crate) async fn acknowledge(gate: &Gate<'_>, event: &Event, caller: &Caller, id: &str) -> Result<Answer, Error> {
     let request: AcknowledgeRequest = event.body()?;
     let workspace: WorkspaceId = id.parse().map_err(|_| not_permitted())?;
     acknowledge::acknowledge(gate.store, gate.workflow, caller, &workspace, &request, gate.now).await?;

@@ -1,8 +1,8 @@
 //! What only reads: runs, projections, logs, audit chains.
 
 use plangate_gate::audit::Chain;
-use plangate_gate::documents::{Action, DocumentKind};
 use plangate_gate::digest::Digest;
+use plangate_gate::documents::{Action, DocumentKind};
 use plangate_gate::ids::WorkspaceId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::Phase;
@@ -51,7 +51,9 @@ pub(crate) async fn runs(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Res
     };
     let cursor = match query.get("cursor") {
         None => None,
-        Some(text) => Some(text.parse::<plangate_gate::ids::RunId>().map_err(|_| invalid("`cursor` is not one of ours"))?),
+        Some(text) => {
+            Some(text.parse::<plangate_gate::ids::RunId>().map_err(|_| invalid("`cursor` is not one of ours"))?)
+        }
     };
     let workspaces = match query.get("workspace") {
         Some(text) => {
@@ -99,7 +101,9 @@ pub(crate) async fn run(gate: &Gate<'_>, caller: &Caller, run: &str) -> Result<A
 pub(crate) async fn projection(gate: &Gate<'_>, caller: &Caller, run: &str) -> Result<Answer, Error> {
     let run = readable(gate, caller, run, Action::Read).await?;
     let Some(record) = run.projection else {
-        return Err(Refusal::new(Reason::NotThereYet, format!("the run is `{}` and has no projection", run.status)).into());
+        return Err(
+            Refusal::new(Reason::NotThereYet, format!("the run is `{}` and has no projection", run.status)).into()
+        );
     };
     let (digest, bytes) = (record.object.digest, record.object.bytes);
     if bytes > INLINE_LIMIT {

@@ -9,6 +9,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     plangate_lambda::run(handle).await
 }
 
-async fn handle(clients: &'static Clients, input: StepInput, now: Timestamp) -> Result<prepare::TaskParameters, FunctionError> {
+async fn handle(
+    clients: &'static Clients,
+    input: StepInput,
+    now: Timestamp,
+) -> Result<prepare::TaskParameters, FunctionError> {
     Ok(prepare::prepare(&clients.store, &clients.objects, &input.run, now).await?)
 }

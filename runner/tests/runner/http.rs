@@ -146,6 +146,12 @@ fn answer(memory: &Memory, request: &Request) -> Answer {
             ),
         );
     }
+    if request.path == "/container/credentials" {
+        assert_eq!(request.header("authorization"), Some("container-token"));
+        let session = serde_json::json!({"AccessKeyId": "ASIAEXAMPLE", "SecretAccessKey": "session", "Token": "token",
+                                         "Expiration": "2100-01-01T00:00:00Z"});
+        return Answer::of(200, session.to_string());
+    }
     let (bucket, key) = request.path.trim_start_matches('/').split_once('/').unwrap_or((&request.path[1..], ""));
     match (request.method.as_str(), key) {
         ("GET", "") if request.query.contains("list-type=2") => Answer::of(

@@ -37,6 +37,8 @@ pub(crate) fn engine() -> Option<(PathBuf, Value)> {
 /// A stage whose tasks are processes.
 pub(crate) struct Program {
     pub(crate) stage: Stage,
+    /// Whether the credentials come from the container's endpoint and not from variables.
+    pub(crate) from_container: bool,
     memory: Arc<Memory>,
     run: String,
     printed: String,
@@ -59,7 +61,13 @@ impl Program {
         let folder = stage.folder.path().join("bin");
         fs::create_dir(&folder).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_plangate-runner"), folder.join("plangate-runner")).unwrap();
-        Self { run: stage.order["run"].as_str().unwrap().to_owned(), stage, memory, printed: String::new() }
+        Self {
+            run: stage.order["run"].as_str().unwrap().to_owned(),
+            stage,
+            from_container: false,
+            memory,
+            printed: String::new(),
+        }
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -96,14 +104,25 @@ impl Program {
             format!("arn:aws:sts::123456789012:assumed-role/{WS}-{phase}/0123456789abcdef");
         let folder = self.stage.folder.path().join("bin");
         fs::write(folder.join("runner.json"), self.stage.settings.to_string()).unwrap();
+        let credentials = if self.from_container {
+            let address = self.stage.settings["endpoint_url"].as_str().unwrap();
+            vec![
+                ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{address}/container/credentials")),
+                ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "container-token".to_owned()),
+            ]
+        } else {
+            vec![
+                ("AWS_ACCESS_KEY_ID", "ASIAEXAMPLE".to_owned()),
+                ("AWS_SECRET_ACCESS_KEY", "session".to_owned()),
+                ("AWS_SESSION_TOKEN", "token".to_owned()),
+            ]
+        };
         Command::new(folder.join("plangate-runner"))
             .env_clear()
+            .envs(credentials)
             .env("PLANGATE_WORKSPACE", WS)
             .env("PLANGATE_RUN", &self.run)
             .env("PLANGATE_PHASE", phase.as_str())
-            .env("AWS_ACCESS_KEY_ID", "ASIAEXAMPLE")
-            .env("AWS_SECRET_ACCESS_KEY", "session")
-            .env("AWS_SESSION_TOKEN", "token")
             .env("TF_CLI_ARGS_plan", "-target=terraform_data.none")
             .env("TF_WORKSPACE", "other")
             .env("TF_VAR_password", "from-the-environment")
@@ -135,12 +154,17 @@ impl Program {
         self.apply_showing(planned, projection(&document))
     }
 
-    pub(crate) fn apply_showing(&mut self, planned: &Planned, shown: Digest) -> Receipt {
+    /// Turns to the apply of what was planned, approved as `shown`.
+    pub(crate) fn approve(&mut self, planned: &Planned, shown: Digest) {
         self.stage.order["phase"] = json!("apply");
         self.stage.order["approved"] = json!({
             "artifact": planned.artifact, "projection": shown, "withhold": [], "lock_file": planned.lock_file,
             "state": planned.state
         });
+    }
+
+    pub(crate) fn apply_showing(&mut self, planned: &Planned, shown: Digest) -> Receipt {
+        self.approve(planned, shown);
         let child = self.start();
         self.finish(child)
     }

@@ -1,7 +1,9 @@
 //! Plan and apply with the real engine and its S3 backend, through the program itself.
 
+use base64::Engine as _;
+use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
-use plangate_gate::receipt::{PlanExit, Receipt};
+use plangate_gate::receipt::{Isolation, PlanExit, Receipt};
 use plangate_gate::state::StateIdentity;
 use serde_json::json;
 
@@ -114,58 +116,171 @@ fn a_state_that_moved_since_the_plan_is_not_applied_to() {
 /// Names and contents.
 type Files<'a> = &'a [(&'a str, &'a str)];
 
+const PROVIDER: &str = r#"
+terraform {
+  required_providers {
+    x = { source = "example.com/a/x" }
+  }
+}
+resource "x_y" "z" {}
+"#;
+
+const PRECONDITION: &str = r#"
+resource "terraform_data" "x" {
+  lifecycle {
+    precondition {
+      condition     = terraform.workspace == "other"
+      error_message = "no"
+    }
+  }
+}
+"#;
+
+fn lock(h1: &str) -> String {
+    format!("provider \"example.com/a/x\" {{\n  version = \"1.0.0\"\n  hashes = [\"h1:{h1}\"]\n}}\n")
+}
+
 #[test]
 fn what_a_plan_refuses_is_named() {
     let Some(mut program) = program() else { return };
-    let provider = "terraform {\n  required_providers {\n    x = { source = \"example.com/a/x\" }\n  }\n}\nresource \"x_y\" \"z\" {}\n";
-    let lock = "provider \"example.com/a/x\" {\n  version = \"1.0.0\"\n  hashes = [\"h1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\"]\n}\n";
     let mirror = program.stage.folder.path().join("mirror");
     let package = mirror.join("example.com/a/x/1.0.0/linux_amd64");
     std::fs::create_dir_all(&package).unwrap();
     std::fs::write(package.join("terraform-provider-x_v1.0.0"), "swapped").unwrap();
     program.stage.settings["provider_mirror"] = json!(mirror);
-    let unneeded = "terraform {}\n";
-    let cases: [(&str, Files<'_>, FailureReason); 5] = [
+    let list = format!("{}  terraform-provider-x_v1.0.0\n", Digest::of(b"swapped").hex());
+    let right = lock(&base64::engine::general_purpose::STANDARD.encode(Digest::of(list.as_bytes()).raw()));
+    let wrong = lock("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    let cases: [(&str, Files<'_>, FailureReason); 6] = [
         (
             "a provider swapped under its lock entry",
-            &[("main.tf", provider), (".terraform.lock.hcl", lock)],
+            &[("main.tf", PROVIDER), (".terraform.lock.hcl", &wrong)],
             FailureReason::LockFileInvalid,
         ),
         (
             "a lock entry that nothing needs",
-            &[("main.tf", unneeded), (".terraform.lock.hcl", lock)],
+            &[("main.tf", "terraform {}\n"), (".terraform.lock.hcl", &right)],
             FailureReason::LockFileInvalid,
         ),
         (
-            "a configuration that is none",
+            // It is the one that is locked, and no provider at all: `init` passes, and it cannot be started.
+            "a provider that does not start",
+            &[("main.tf", PROVIDER), (".terraform.lock.hcl", &right)],
+            FailureReason::PlanErrored,
+        ),
+        (
+            "a configuration with an unknown argument",
             &[("main.tf", "resource \"terraform_data\" \"x\" { inputt = 1 }\n")],
             FailureReason::PlanErrored,
         ),
-        (
-            "a precondition that does not hold",
-            &[(
-                "main.tf",
-                "resource \"terraform_data\" \"x\" {\n  lifecycle {\n    precondition {\n      condition = false\n      error_message = \"no\"\n    }\n  }\n}\n",
-            )],
-            FailureReason::PlanErrored,
-        ),
-        (
-            "a backend that merges into ours",
-            &[("main.tf", unneeded), ("zz_override.tf.json", "{\"locals\":{}}")],
-            FailureReason::GateError,
-        ),
+        ("a precondition that does not hold", &[("main.tf", PRECONDITION)], FailureReason::PlanErrored),
+        ("a configuration that does not hold together", &[("main.tf", "output \"x\" {}\n")], FailureReason::InitFailed),
     ];
     for (number, (story, files, reason)) in cases.into_iter().enumerate() {
         program.another_run(&format!("run-000000000000000000000000{}", number + 10));
         program.stage.order["secrets"] = json!([]);
         program.stage.bundle(files);
-        let receipt = program.plan();
-        match receipt.failure {
-            Some(failure) => assert_eq!(failure.reason, reason, "{story}: {}\n{}", failure.detail, program.log("plan")),
-            // The last case is one that works: an override file before ours that leaves the backend alone.
-            None => assert_eq!(reason, FailureReason::GateError, "{story} was planned"),
-        }
+        let failure = program.plan().failure.unwrap_or_else(|| panic!("{story} was planned"));
+        assert_eq!(failure.reason, reason, "{story}: {}\n{}", failure.detail, program.log("plan"));
     }
+}
+
+#[test]
+fn an_override_file_of_the_bundle_that_leaves_the_backend_alone_is_merged_before_ours() {
+    let Some(mut program) = program() else { return };
+    program.stage.order["secrets"] = json!([]);
+    let overridden = "{\"output\":{\"x\":{\"value\":2}}}";
+    program.stage.bundle(&[("main.tf", "output \"x\" {\n  value = 1\n}\n"), ("zz_override.tf.json", overridden)]);
+    let planned = program.plan().planned.expect("a plan");
+    let document = program.memory().get(EXCHANGE, &planned.document.key).unwrap().bytes;
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    assert_eq!(document["output_changes"]["x"]["after"], 2);
+}
+
+const HOSTILE: &str = r#"
+resource "terraform_data" "x" {
+  provisioner "local-exec" {
+    command = "echo uid=$(id -u) groups=$(id -G); for f in ../given/plan.tfplan ../given ../source; do mv $f $f.gone && echo moved; done; cat /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/environ && echo read; true"
+  }
+}
+"#;
+
+#[test]
+fn where_the_platform_allows_the_engine_is_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can become another user");
+        return;
+    }
+    let Some(mut program) = program() else { return };
+    // The engine's user has to get to the folder of the run, and to nothing else on the way.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+    std::fs::set_permissions(program.stage.folder.path(), open).unwrap();
+    program.stage.settings["engine_user"] = json!({"uid": 65534, "gid": 65534});
+    // The credentials come from the container's endpoint, as on Fargate.
+    program.from_container = true;
+    program.stage.order["secrets"] = json!([]);
+    program.stage.bundle(&[("main.tf", HOSTILE)]);
+    let receipt = program.plan();
+    assert_eq!(receipt.isolation, Isolation::SeparateUser);
+    let planned = receipt.planned.expect("a plan");
+    let receipt = program.apply(&planned);
+    let log = program.log("apply");
+    assert_eq!(receipt.failure, None, "{log}");
+    assert!(log.contains("uid=65534 groups=65534"), "{log}");
+    assert!(!log.contains("(local-exec): moved") && !log.contains("(local-exec): read"), "{log}");
+    assert!(log.contains("Permission denied"), "{log}");
+}
+
+/// A configuration whose apply says when it is under way, and where its engine is, and then takes its time.
+fn slow(program: &mut Program) -> std::path::PathBuf {
+    let ready = program.stage.folder.path().join("ready");
+    let main = format!(
+        "resource \"terraform_data\" \"before\" {{}}\nresource \"terraform_data\" \"slow\" {{\n  depends_on = [terraform_data.before]\n  \
+         provisioner \"local-exec\" {{\n    command = \"echo $PPID > {0}.new; mv {0}.new {0}; sleep 60\"\n  }}\n}}\n",
+        ready.display()
+    );
+    program.stage.order["secrets"] = json!([]);
+    program.stage.bundle(&[("main.tf", &main)]);
+    ready
+}
+
+/// Applies, and sends `signal` to the task, or to the engine itself, once the engine is at work.
+fn apply_and_signal(program: &mut Program, signal: rustix::process::Signal, to_engine: bool) -> Receipt {
+    let ready = slow(program);
+    let planned = program.plan().planned.expect("a plan");
+    let document = program.memory().get(EXCHANGE, &planned.document.key).unwrap().bytes;
+    program.approve(&planned, projection(&document));
+    let child = program.start();
+    while !ready.exists() {
+        std::thread::yield_now();
+    }
+    let engine: i32 = std::fs::read_to_string(ready).unwrap().trim().parse().unwrap();
+    let pid = if to_engine { engine } else { i32::try_from(child.id()).unwrap() };
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+    program.finish(child)
+}
+
+#[test]
+fn an_engine_that_is_told_to_stop_in_an_apply_saves_what_it_did_and_releases_its_lock() {
+    let Some(mut program) = program() else { return };
+    let receipt = apply_and_signal(&mut program, rustix::process::Signal::TERM, false);
+    assert_eq!(receipt.failure.unwrap().reason, FailureReason::ApplyErrored, "{}", program.log("apply"));
+    assert_eq!(receipt.state_lock.orphan, None);
+    assert!(matches!(receipt.applied.unwrap().state_after, StateIdentity::Present { .. }));
+    let state = String::from_utf8(program.memory().get(SEALED, STATE_KEY).unwrap().bytes).unwrap();
+    assert!(state.contains("\"before\""), "what had been done is not in the state");
+}
+
+#[test]
+fn an_engine_that_is_killed_in_an_apply_leaves_a_lock_that_is_reported() {
+    let Some(mut program) = program() else { return };
+    let receipt = apply_and_signal(&mut program, rustix::process::Signal::KILL, true);
+    let applied = receipt.applied.unwrap();
+    assert_eq!((receipt.failure.unwrap().reason, applied.exit_code), (FailureReason::ApplyErrored, 137));
+    let orphan = receipt.state_lock.orphan.expect("an orphaned lock");
+    assert_eq!((orphan.operation.as_str(), orphan.id.len()), ("OperationTypeApply", 36));
+    assert!(program.memory().get(SEALED, &format!("{STATE_KEY}.tflock")).is_some(), "the lock was released");
+    assert!(program.log("apply").contains(&orphan.id));
 }
 
 #[test]

@@ -66,6 +66,7 @@ impl<'de> Deserialize<'de> for Chain {
 }
 
 /// What happened.
+#[expect(clippy::large_enum_variant, reason = "events are made one at a time and written at once")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum What {
@@ -355,7 +356,6 @@ pub fn verify<'a>(
     }
     Ok(head)
 }
-
 
 #[cfg(test)]
 mod tests {

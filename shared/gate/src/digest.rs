@@ -111,7 +111,9 @@ mod tests {
     fn a_digest_reads_back_what_it_wrote_and_nothing_else() {
         let digest = Digest::of(b"plan");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
-        for bad in ["", "sha256:", &digest.hex(), &digest.to_string().to_uppercase(), "sha256:00", &format!("{digest}0")] {
+        for bad in
+            ["", "sha256:", &digest.hex(), &digest.to_string().to_uppercase(), "sha256:00", &format!("{digest}0")]
+        {
             assert_eq!(bad.parse::<Digest>(), Err(DigestError), "`{bad}`");
         }
     }

@@ -213,7 +213,11 @@ impl WorkspaceSpec {
         }
         require("apply_role", self.plan_role != self.apply_role, "is another role than `plan_role`")?;
         require("sealed_bucket", plain(&self.sealed_bucket, 63), "is a bucket's name")?;
-        require("sealed_key", self.sealed_key.starts_with("arn:aws") && plain(&self.sealed_key, 512), "is a key's ARN")?;
+        require(
+            "sealed_key",
+            self.sealed_key.starts_with("arn:aws") && plain(&self.sealed_key, 512),
+            "is a key's ARN",
+        )?;
         require("secrets", self.secrets.len() <= 64, "has at most 64 entries")?;
         let mut seen = std::collections::BTreeSet::new();
         for secret in &self.secrets {

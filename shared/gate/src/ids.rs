@@ -147,7 +147,9 @@ mod tests {
     #[test]
     fn a_workspace_id_cannot_be_a_name() {
         assert_eq!(WorkspaceId::new([7; 10]).as_str().parse::<WorkspaceId>().unwrap(), WorkspaceId::new([7; 10]));
-        for bad in ["payments-prod", "ws-payments", "ws-00000000000000000", "ws-000000000000000u", "WS-0000000000000000"] {
+        for bad in
+            ["payments-prod", "ws-payments", "ws-00000000000000000", "ws-000000000000000u", "WS-0000000000000000"]
+        {
             assert!(bad.parse::<WorkspaceId>().is_err(), "`{bad}`");
         }
     }

@@ -176,9 +176,8 @@ pub struct TransitionError {
 /// # Errors
 /// The step is not in the table.
 pub fn check(kind: Kind, from: Status, to: Status) -> Result<(), TransitionError> {
-    let allowed = TRANSITIONS
-        .iter()
-        .any(|(f, t, plan_only)| *f == from && *t == to && (kind == Kind::Applicable || *plan_only));
+    let allowed =
+        TRANSITIONS.iter().any(|(f, t, plan_only)| *f == from && *t == to && (kind == Kind::Applicable || *plan_only));
     // `planned` is what a plan-only run ends as; an applicable one goes on to be decided.
     if allowed && !(kind == Kind::Applicable && to == Status::Planned) {
         Ok(())
@@ -222,7 +221,14 @@ mod tests {
     #[test]
     fn a_plan_only_run_cannot_be_approved_or_applied_under_any_input() {
         let reached = reachable(Kind::PlanOnly);
-        for never in [Status::Queued, Status::Reviewing, Status::AwaitingApproval, Status::Approved, Status::Applying, Status::Applied] {
+        for never in [
+            Status::Queued,
+            Status::Reviewing,
+            Status::AwaitingApproval,
+            Status::Approved,
+            Status::Applying,
+            Status::Applied,
+        ] {
             assert!(!reached.contains(&never), "plan-only reached {never}");
         }
         assert!(!reachable(Kind::Applicable).contains(&Status::Planned));
@@ -230,11 +236,16 @@ mod tests {
 
     #[test]
     fn nothing_is_applied_that_was_not_approved() {
-        let before: Vec<_> = Status::ALL.iter().filter(|s| check(Kind::Applicable, **s, Status::Applying).is_ok()).collect();
+        let before: Vec<_> =
+            Status::ALL.iter().filter(|s| check(Kind::Applicable, **s, Status::Applying).is_ok()).collect();
         assert_eq!(before, [&Status::Approved]);
-        let before: Vec<_> = Status::ALL.iter().filter(|s| check(Kind::Applicable, **s, Status::Applied).is_ok()).collect();
+        let before: Vec<_> =
+            Status::ALL.iter().filter(|s| check(Kind::Applicable, **s, Status::Applied).is_ok()).collect();
         assert_eq!(before, [&Status::Applying]);
-        assert!(check(Kind::Applicable, Status::Applying, Status::Canceled).is_err(), "cancel is refused once applying");
+        assert!(
+            check(Kind::Applicable, Status::Applying, Status::Canceled).is_err(),
+            "cancel is refused once applying"
+        );
     }
 
     #[test]

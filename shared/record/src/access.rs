@@ -145,7 +145,9 @@ pub async fn identify(store: &dyn Store, caller: &CallerIdentity, administrator:
 }
 
 fn first_administrator() -> Result<Person, Error> {
-    "administrator".parse().map_err(|_| Error::RecordInvalid { what: "a person", error: "the administrator".to_owned() })
+    "administrator"
+        .parse()
+        .map_err(|_| Error::RecordInvalid { what: "a person", error: "the administrator".to_owned() })
 }
 
 /// The writes that let a grant be found by its person.
@@ -222,9 +224,12 @@ mod tests {
             CallerIdentity::parse("arn:aws:sts::123456789012:assumed-role/Approver/bob", Some("AROAXX:bob")).unwrap();
         assert_eq!((caller.account.as_str(), caller.role.as_str()), ("123456789012", "Approver"));
         assert_eq!((caller.session.as_str(), caller.role_id.as_deref()), ("bob", Some("AROAXX")));
-        for other in
-            ["arn:aws:iam::123456789012:user/bob", "arn:aws:iam::123456789012:root", "arn:aws:sts::1:assumed-role/x", ""]
-        {
+        for other in [
+            "arn:aws:iam::123456789012:user/bob",
+            "arn:aws:iam::123456789012:root",
+            "arn:aws:sts::1:assumed-role/x",
+            "",
+        ] {
             assert_eq!(CallerIdentity::parse(other, None), None, "`{other}`");
         }
     }

@@ -12,7 +12,7 @@ use plangate_wire::{AcknowledgeRequest, Reason};
 use crate::access::Caller;
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
-use crate::finish::{pass_on, sleeping_holder};
+use crate::finish::{pass_on, wake_holder};
 use crate::rows::{ChainRow, LockRow, RunRow};
 use crate::store::Store;
 use crate::workflow::Workflow;
@@ -53,7 +53,9 @@ pub async fn acknowledge(
             && shown.proposed_at >= since
             && shown.plan.is_some();
         if !looked {
-            return Err(refuse("that run is not a plan-only run of this workspace, made since the quarantine and ended well"));
+            return Err(refuse(
+                "that run is not a plan-only run of this workspace, made since the quarantine and ended well",
+            ));
         }
         let mut writes = pass_on(store, &mut lock, &actor, now).await?;
         writes.push(lock.put()?);
@@ -61,12 +63,7 @@ pub async fn acknowledge(
         ledger.append(now, &actor, What::LockAcknowledged { note: note.clone(), run: request.run.clone() })?;
         writes.extend(ledger.writes()?);
         if attempts.settle(store.transact(writes).await).await?.is_some() {
-            if let Some((run, token)) = sleeping_holder(store, workspace).await? {
-                if let Err(error) = workflow.wake(&token).await {
-                    tracing::warn!(%run, %error, "the next run holds the lock and was not woken; the sweeper will");
-                }
-            }
-            return Ok(());
+            return wake_holder(store, workflow, workspace).await;
         }
     }
 }

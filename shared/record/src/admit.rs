@@ -95,5 +95,7 @@ pub async fn admit(
 /// Whether the bundle that was proposed is there, whole, by S3's own checksum (`R4`).
 async fn bundle_intact(objects: &dyn Objects, row: &RunRow) -> Result<bool, Error> {
     let bundle = &row.run.bundle;
-    Ok(matches!(objects.head(&bundle.key).await?, Some((bytes, Some(digest))) if bytes == bundle.bytes && digest == bundle.digest))
+    Ok(
+        matches!(objects.head(&bundle.key).await?, Some((bytes, Some(digest))) if bytes == bundle.bytes && digest == bundle.digest),
+    )
 }

@@ -11,7 +11,7 @@ use plangate_wire::{CancelRequest, Reason};
 use crate::access::{Caller, not_permitted};
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
-use crate::finish::{Ending, finish, sleeping_holder};
+use crate::finish::{Ending, finish, wake, wake_holder};
 use crate::rows::{ChainRow, RunRow};
 use crate::store::Store;
 use crate::workflow::Workflow;
@@ -78,14 +78,10 @@ pub async fn cancel(
         if let Err(error) = workflow.stop(kind, run).await {
             tracing::warn!(%run, %error, "the withdrawn run's execution was not stopped");
             if let Some(token) = token {
-                let _ = workflow.wake(&token).await;
+                wake(workflow, run, &token).await;
             }
         }
-        if let Some((next, token)) = sleeping_holder(store, &row.run.workspace).await? {
-            if let Err(error) = workflow.wake(&token).await {
-                tracing::warn!(run = %next, %error, "the next run holds the lock and was not woken; the sweeper will");
-            }
-        }
+        wake_holder(store, workflow, &row.run.workspace).await?;
         return Ok(row.run);
     }
 }

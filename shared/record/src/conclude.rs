@@ -15,7 +15,7 @@ use plangate_gate::time::Timestamp;
 
 use crate::attempt::Attempts;
 use crate::error::Error;
-use crate::finish::{Ending, finish, sleeping_holder};
+use crate::finish::{Ending, finish, wake_holder};
 use crate::intake::answers;
 use crate::objects::{Objects, PutOutcome, claim_key, receipt_key, result_key};
 use crate::rows::{RunRow, write};
@@ -71,11 +71,7 @@ pub async fn conclude(
         let outcome = finish(store, row, ending, now).await?;
         attempts.settle(outcome).await?;
     };
-    if let Some((next, token)) = sleeping_holder(store, &ended.workspace).await? {
-        if let Err(error) = workflow.wake(&token).await {
-            tracing::warn!(run = %next, %error, "the next run holds the lock and was not woken; the sweeper will");
-        }
-    }
+    wake_holder(store, workflow, &ended.workspace).await?;
     Ok(ended)
 }
 
@@ -195,8 +191,8 @@ async fn by_result(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Resul
     }
     let code = result.applied.exit_code;
     record(run, result.applied);
-    let failure =
-        (code != 0).then(|| failure(FailureReason::ApplyErrored, format!("the engine's apply ended with exit code {code}")));
+    let failure = (code != 0)
+        .then(|| failure(FailureReason::ApplyErrored, format!("the engine's apply ended with exit code {code}")));
     Ok(Some(ending(run, failure, actor)))
 }
 

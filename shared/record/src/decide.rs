@@ -12,7 +12,7 @@ use crate::access::Caller;
 use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::{Error, Refusal};
-use crate::finish::{Ending, finish};
+use crate::finish::{Ending, finish, wake};
 use crate::prepare::not_ready;
 use crate::rows::{self, ChainRow, RunRow, decision_key};
 use crate::store::{Item, Store, Write};
@@ -98,8 +98,8 @@ pub async fn decide(
             return Ok((row.run, decision));
         }
         let (_, current) = documents::workspace(store, &row.run.workspace).await?;
-        let distinct = current.distinct_approver
-            || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
+        let distinct =
+            current.distinct_approver || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
         if let Some(refusal) = refused(&row.run, caller, request, distinct, now) {
             record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
             return Err(refusal.into());
@@ -126,10 +126,7 @@ pub async fn decide(
         };
         if attempts.settle(outcome).await?.is_some() {
             if let Some(token) = &row.token {
-                // A hint: if it is lost, the sweeper sends another.
-                if let Err(error) = workflow.wake(token).await {
-                    tracing::warn!(%run, %error, "the run was decided and not woken; the sweeper will");
-                }
+                wake(workflow, run, token).await;
             }
             return Ok((RunRow::load(store, run).await?.run, decision));
         }

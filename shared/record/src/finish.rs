@@ -2,7 +2,7 @@
 
 use plangate_gate::audit::{Chain, GuardrailWord, What};
 use plangate_gate::failure::FailureReason;
-use plangate_gate::ids::RunId;
+use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
 use plangate_gate::receipt::PhaseFailure;
@@ -12,6 +12,7 @@ use plangate_gate::time::Timestamp;
 use crate::error::Error;
 use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, place_key};
 use crate::store::{Store, StoreError, Write};
+use crate::workflow::Workflow;
 
 /// How a run ends.
 #[derive(Debug, Clone)]
@@ -120,12 +121,24 @@ pub(crate) async fn pass_on(
     Ok(writes)
 }
 
-/// The token of the run that now holds the workspace's lock and may still sleep: the grant is the data, waking is a hint.
-pub(crate) async fn sleeping_holder(
+/// Wakes the run that holds the workspace's lock, if it may still sleep. The grant is the data and this is a hint: if it
+/// is lost, the sweeper sends another.
+pub(crate) async fn wake_holder(
     store: &dyn Store,
-    workspace: &plangate_gate::ids::WorkspaceId,
-) -> Result<Option<(RunId, String)>, Error> {
-    let LockState::Held { run } = LockRow::load(store, workspace).await?.lock.lock else { return Ok(None) };
+    workflow: &dyn Workflow,
+    workspace: &WorkspaceId,
+) -> Result<(), Error> {
+    let LockState::Held { run } = LockRow::load(store, workspace).await?.lock.lock else { return Ok(()) };
     let row = RunRow::load(store, &run).await?;
-    Ok(row.token.filter(|_| row.run.status == Status::Planning).map(|token| (run, token)))
+    if let (Status::Planning, Some(token)) = (row.run.status, &row.token) {
+        wake(workflow, &run, token).await;
+    }
+    Ok(())
+}
+
+/// Wakes a run that waits with `token`, as a hint.
+pub(crate) async fn wake(workflow: &dyn Workflow, run: &RunId, token: &str) {
+    if let Err(error) = workflow.wake(token).await {
+        tracing::warn!(%run, %error, "the run was not woken; the sweeper will");
+    }
 }

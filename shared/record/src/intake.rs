@@ -92,7 +92,10 @@ pub(crate) fn answers(run: &Run, phase: Phase, order: Option<Digest>, receipt: &
         (receipt.phase == phase, "it is another phase's"),
         (receipt.fence == run.fence, "its fence is another"),
         (Some(receipt.order) == order, "it answers another order"),
-        (receipt.roles.plan == pinned.spec.plan_role && receipt.roles.apply == pinned.spec.apply_role, "its roles are others"),
+        (
+            receipt.roles.plan == pinned.spec.plan_role && receipt.roles.apply == pinned.spec.apply_role,
+            "its roles are others",
+        ),
         (receipt.bundle == run.bundle.digest, "its bundle is another"),
         (receipt.failure.is_some() || receipt.engine == pinned.spec.engine, "its engine is another"),
         // A run that was refused for its identity says so itself; any other ran as the workspace.

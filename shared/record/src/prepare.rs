@@ -104,7 +104,8 @@ pub(crate) async fn held(store: &dyn Store, run: &Run) -> Result<bool, Error> {
 }
 
 fn plan_order(run: &Run, pinned: &PinnedWorkspace, issued_at: Timestamp) -> Result<Vec<u8>, Error> {
-    order(run, pinned, Phase::Plan, issued_at, issued_at.plus_seconds(PLAN_ORDER_SECONDS)).and_then(|order| bytes(&order))
+    order(run, pinned, Phase::Plan, issued_at, issued_at.plus_seconds(PLAN_ORDER_SECONDS))
+        .and_then(|order| bytes(&order))
 }
 
 /// An order for a run, without what only an apply has.

@@ -136,7 +136,8 @@ pub(crate) async fn document(
 ) -> Result<Result<Vec<u8>, PhaseFailure>, Error> {
     let stored = &plan.document;
     let limit = DOCUMENT_LIMIT.min(stored.bytes);
-    let replaced = |detail: &str| Ok(Err(failure(FailureReason::ObjectReplaced, format!("the plan document {detail}"))));
+    let replaced =
+        |detail: &str| Ok(Err(failure(FailureReason::ObjectReplaced, format!("the plan document {detail}"))));
     match objects.get(&stored.key, stored.version_id.as_deref(), limit).await {
         Ok(Some(object)) if Digest::of(&object.bytes) == stored.digest => Ok(Ok(object.bytes)),
         Ok(Some(_)) | Err(crate::objects::ObjectError::TooLarge { .. }) => replaced("is not the one that was recorded"),

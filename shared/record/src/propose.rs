@@ -42,7 +42,7 @@ pub async fn propose(
             let id = first.parse().map_err(|_| Error::RecordInvalid { what: "a request", error: first })?;
             let row = RunRow::load(store, &id).await?;
             // Whoever asks again may do so because the start was lost.
-            start(workflow, &row.run).await?;
+            start(workflow, &row.run).await;
             return Ok(row.run);
         }
         let bytes = match objects.head(&key).await? {
@@ -52,8 +52,13 @@ pub async fn propose(
                 return Err(Refusal::new(Reason::BundleMissing, message).into());
             }
         };
-        let bundle =
-            StoredObject { bucket: bucket.to_owned(), key: key.clone(), version_id: None, digest: request.bundle, bytes };
+        let bundle = StoredObject {
+            bucket: bucket.to_owned(),
+            key: key.clone(),
+            version_id: None,
+            digest: request.bundle,
+            bytes,
+        };
         let new = Run {
             schema: RunSchema::V1,
             id: run.clone(),
@@ -96,7 +101,7 @@ pub async fn propose(
         writes.extend(chain.writes()?);
         writes.extend(ledger.writes()?);
         if attempts.settle(store.transact(writes).await).await?.is_some() {
-            start(workflow, &row.run).await?;
+            start(workflow, &row.run).await;
             return Ok(row.run);
         }
     }
@@ -104,11 +109,10 @@ pub async fn propose(
 
 /// Starts a run's execution where it is still to be started. If the start fails the run stands all the same, and the
 /// sweeper starts it.
-async fn start(workflow: &dyn Workflow, run: &Run) -> Result<(), Error> {
-    if run.status == Status::Proposed {
-        if let Err(error) = workflow.start(run.kind, &run.id).await {
-            tracing::warn!(run = %run.id, %error, "the execution was not started; the sweeper will");
-        }
+async fn start(workflow: &dyn Workflow, run: &Run) {
+    if run.status == Status::Proposed
+        && let Err(error) = workflow.start(run.kind, &run.id).await
+    {
+        tracing::warn!(run = %run.id, %error, "the execution was not started; the sweeper will");
     }
-    Ok(())
 }

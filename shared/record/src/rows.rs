@@ -87,8 +87,11 @@ impl RunRow {
         let mut item = Item::new(run_key(&run.id), write("a run", run)?);
         item.version = self.version;
         item.lists = Some((runs_list(&run.workspace), run.id.to_string()));
-        let shown =
-            [("status", run.status.to_string()), ("workspace", run.workspace.to_string()), ("kind", run.kind.to_string())];
+        let shown = [
+            ("status", run.status.to_string()),
+            ("workspace", run.workspace.to_string()),
+            ("kind", run.kind.to_string()),
+        ];
         item.attributes.extend(shown.map(|(name, value)| (name.to_owned(), value)));
         if !run.status.is_terminal() {
             item.open = Some(("OPEN".to_owned(), run.updated_at.to_string()));

@@ -47,7 +47,8 @@ impl DynamoStore {
             }
             Write::Delete(key, version) => {
                 let builder = Delete::builder().table_name(&self.table).set_key(Some(key_attributes(&key)));
-                let builder = builder.condition_expression(same).expression_attribute_values(":version", number(version));
+                let builder =
+                    builder.condition_expression(same).expression_attribute_values(":version", number(version));
                 item.delete(builder.build().map_err(built)?)
             }
             Write::Check(key, version) => {

@@ -41,7 +41,8 @@ impl StepFunctions {
 impl Workflow for StepFunctions {
     async fn start(&self, kind: Kind, run: &RunId) -> Result<(), WorkflowError> {
         let input = format!("{{\"run\":\"{run}\"}}");
-        let request = self.client.start_execution().state_machine_arn(self.machine(kind)).name(run.as_str()).input(input);
+        let request =
+            self.client.start_execution().state_machine_arn(self.machine(kind)).name(run.as_str()).input(input);
         match request.send().await {
             Ok(_) => Ok(()),
             Err(error) => match error.as_service_error() {
@@ -81,11 +82,7 @@ impl Workflow for StepFunctions {
                 let nobody = error
                     .as_service_error()
                     .is_some_and(|e| e.is_task_does_not_exist() || e.is_task_timed_out() || e.is_invalid_token());
-                if nobody {
-                    Ok(())
-                } else {
-                    Err(WorkflowError { call: "SendTaskSuccess", error: error_kind(&error) })
-                }
+                if nobody { Ok(()) } else { Err(WorkflowError { call: "SendTaskSuccess", error: error_kind(&error) }) }
             }
         }
     }

@@ -143,7 +143,8 @@ async fn an_unknown_outcome_closes_the_lock_until_somebody_has_looked() {
         note: "looked at the estate: the queue exists".into(),
     };
     for too_early in [&run, &waiting, &looker] {
-        let refused = acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request(too_early), at(20)).await;
+        let refused =
+            acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request(too_early), at(20)).await;
         assert!(matches!(refused, Err(Error::Refused(r)) if r.reason == Reason::NothingToAcknowledge));
     }
     // The first looker was proposed before the quarantine, so it has not seen what came of the apply.
@@ -223,7 +224,10 @@ async fn a_forged_plan_receipt_fails_the_run() {
         other.prepare(&twin).await.unwrap();
         other.runner_plans(&twin, CREATES, PlanExit::Changes);
         let key = crate::objects::receipt_key(&other.workspace, &twin, Phase::Plan);
-        let bytes = super::world::futures(crate::objects::Objects::get(&other.objects, &key, None, 1 << 20)).unwrap().unwrap().bytes;
+        let bytes = super::world::futures(crate::objects::Objects::get(&other.objects, &key, None, 1 << 20))
+            .unwrap()
+            .unwrap()
+            .bytes;
         receipt.planned = plangate_gate::receipt::Receipt::parse_untrusted(&bytes).unwrap().planned;
         forge(&mut receipt);
         world.write_receipt(&receipt);

@@ -76,7 +76,7 @@ async fn an_execution_that_died_anywhere_is_ended_by_the_sweeper() {
                 5 => world.ask(&run).await.unwrap(),
                 6 => drop(world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap()),
                 7 => drop(world.authorize(&run, at(7)).await.unwrap()),
-                _ => unreachable!(),
+                other => panic!("there is no step {other}"),
             }
         }
         crate::workflow::Workflow::stop(&world.workflow, Kind::Applicable, &run).await.unwrap();

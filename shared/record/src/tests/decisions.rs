@@ -35,7 +35,8 @@ async fn a_proposer_who_may_approve_still_needs_another_person() {
     for (distinct, refused) in [(true, true), (false, false)] {
         let world = World::with(|spec| spec["distinct_approver"] = distinct.into()).await;
         let id = world.workspace.to_string();
-        let grant = serde_json::json!({ "person": "ana", "workspaces": [id], "actions": ["read", "propose", "approve"] });
+        let grant =
+            serde_json::json!({ "person": "ana", "workspaces": [id], "actions": ["read", "propose", "approve"] });
         world.put(plangate_gate::documents::DocumentKind::Grant, "ana", grant).await;
         let run = world.propose(Kind::Applicable, 1).await;
         world.to_approval(&run).await;
@@ -44,7 +45,9 @@ async fn a_proposer_who_may_approve_still_needs_another_person() {
             assert_eq!(reason(outcome), Reason::DistinctApproverRequired);
             assert_eq!(world.run(&run).await.status, Status::AwaitingApproval);
             let chain = world.chain(Chain::Run(run)).await;
-            assert!(matches!(chain.last(), Some(What::DecisionWithoutEffect { reason, .. }) if reason == "distinct-approver-required"));
+            assert!(
+                matches!(chain.last(), Some(What::DecisionWithoutEffect { reason, .. }) if reason == "distinct-approver-required")
+            );
         } else {
             outcome.unwrap();
         }

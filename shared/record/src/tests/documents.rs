@@ -15,7 +15,12 @@ fn request(etag: Option<String>, id: &str, spec: serde_json::Value) -> DocumentP
     DocumentPut { etag, request_id: id.parse().unwrap(), validate_only: false, namespace, owner, spec }
 }
 
-async fn send(world: &World, kind: DocumentKind, id: &str, put_: &DocumentPut) -> Result<(plangate_wire::Document, bool), Reason> {
+async fn send(
+    world: &World,
+    kind: DocumentKind,
+    id: &str,
+    put_: &DocumentPut,
+) -> Result<(plangate_wire::Document, bool), Reason> {
     match put(world, kind, id, put_, &"administrator".parse().unwrap(), ADMINISTRATOR, at(5)).await {
         Ok(done) => Ok(done),
         Err(Error::Refused(refusal)) => Err(refusal.reason),
@@ -30,7 +35,10 @@ async fn a_change_names_what_it_read_and_is_audited_with_before_and_after() {
     let read = get(&world, DocumentKind::Workspace, &id).await.unwrap().unwrap();
     let mut spec = read.spec.clone();
     spec["automatic_approval"] = true.into();
-    assert_eq!(send(&world, DocumentKind::Workspace, &id, &request(None, "request-a", spec.clone())).await.unwrap_err(), Reason::EtagMismatch);
+    assert_eq!(
+        send(&world, DocumentKind::Workspace, &id, &request(None, "request-a", spec.clone())).await.unwrap_err(),
+        Reason::EtagMismatch
+    );
     let change = request(Some(read.etag.clone()), "request-b", spec.clone());
     let mut only_tried = change.clone();
     only_tried.validate_only = true;
@@ -55,7 +63,8 @@ async fn two_workspaces_share_no_name_state_or_role() {
     let world = World::new().await;
     let read = get(&world, DocumentKind::Workspace, world.workspace.as_str()).await.unwrap().unwrap();
     let other = plangate_gate::ids::WorkspaceId::new([6; 10]).to_string();
-    let mut fine: serde_json::Value = serde_json::from_str(&read.spec.to_string().replace(world.workspace.as_str(), &other)).unwrap();
+    let mut fine: serde_json::Value =
+        serde_json::from_str(&read.spec.to_string().replace(world.workspace.as_str(), &other)).unwrap();
     fine["name"] = "orders".into();
     fine["state"]["bucket"] = "sealed-2".into();
     fine["sealed_bucket"] = "sealed-2".into();
@@ -72,7 +81,9 @@ async fn two_workspaces_share_no_name_state_or_role() {
     send(&world, DocumentKind::Workspace, &other, &request(etag, "request-f", fine)).await.unwrap();
     let mut renamed = read.spec.clone();
     renamed["name"] = "orders".into();
-    send(&world, DocumentKind::Workspace, world.workspace.as_str(), &request(Some(read.etag), "request-g", renamed)).await.unwrap();
+    send(&world, DocumentKind::Workspace, world.workspace.as_str(), &request(Some(read.etag), "request-g", renamed))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -103,5 +114,7 @@ async fn an_identity_is_one_persons_and_a_grant_withdrawn_is_gone() {
     world.put(DocumentKind::Grant, "bob", grant).await;
     assert!(!world.caller("bob").await.may(plangate_gate::documents::Action::Approve, Some(&world.workspace)));
     let stranger = CallerIdentity::parse("arn:aws:sts::111122223333:assumed-role/dora/s", None).unwrap();
-    assert!(matches!(identify(&world, &stranger, ADMINISTRATOR).await, Err(Error::Refused(r)) if r.reason == Reason::NotPermitted));
+    assert!(
+        matches!(identify(&world, &stranger, ADMINISTRATOR).await, Err(Error::Refused(r)) if r.reason == Reason::NotPermitted)
+    );
 }

@@ -66,7 +66,7 @@ async fn a_parked_run_that_asks_again_keeps_its_place() {
     world.admit(&second).await.unwrap();
     let again = crate::admit::admit(&world, &world, &world.workflow, &second, "another token", at(4000)).await.unwrap();
     assert_eq!(again, Admission::Parked);
-    assert_eq!(world.line().await, [second.clone()]);
+    assert_eq!(world.line().await, std::slice::from_ref(&second));
     world.conclude(&first, None).await.unwrap();
     assert!(world.workflow.woken.lock().unwrap().contains(&"another token".to_owned()));
 }
@@ -74,7 +74,11 @@ async fn a_parked_run_that_asks_again_keeps_its_place() {
 #[tokio::test]
 async fn who_withdraws_from_the_line_is_skipped() {
     let world = World::new().await;
-    let runs = [world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await, world.propose(Kind::Applicable, 3).await];
+    let runs = [
+        world.propose(Kind::Applicable, 1).await,
+        world.propose(Kind::Applicable, 2).await,
+        world.propose(Kind::Applicable, 3).await,
+    ];
     for run in &runs {
         world.admit(run).await.unwrap();
     }

@@ -26,8 +26,8 @@ use crate::conclude::conclude;
 use crate::error::Error;
 use crate::memory::{MemoryObjects, MemoryStore, MemoryTasks, MemoryWorkflow};
 use crate::objects::{
-    Object, ObjectError, Objects, PutOutcome, artifact_key, bundle_key, claim_key, document_key, order_key, receipt_key,
-    result_key,
+    Object, ObjectError, Objects, PutOutcome, artifact_key, bundle_key, claim_key, document_key, order_key,
+    receipt_key, result_key,
 };
 use crate::rows::{LockRow, PlaceRow, RunRow};
 use crate::store::{Item, Key, Store, StoreError, StoredEvent, Write};
@@ -86,7 +86,13 @@ impl Store for World {
     async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
         self.store.partition(pk, prefix, limit).await
     }
-    async fn list(&self, list: &str, before: Option<&str>, newest: bool, limit: usize) -> Result<Vec<Item>, StoreError> {
+    async fn list(
+        &self,
+        list: &str,
+        before: Option<&str>,
+        newest: bool,
+        limit: usize,
+    ) -> Result<Vec<Item>, StoreError> {
         self.store.list(list, before, newest, limit).await
     }
     async fn open(&self, after: Option<&(String, Key)>, limit: usize) -> Result<Vec<Item>, StoreError> {
@@ -173,7 +179,11 @@ impl World {
         });
         change(&mut spec);
         world.put(DocumentKind::Workspace, &id, spec).await;
-        for (person, actions) in [("ana", json!(["read", "propose"])), ("bob", json!(["read", "approve"])), ("cleo", json!(["read", "approve"]))] {
+        for (person, actions) in [
+            ("ana", json!(["read", "propose"])),
+            ("bob", json!(["read", "approve"])),
+            ("cleo", json!(["read", "approve"])),
+        ] {
             let iam = json!([{ "account": "111122223333", "role": person }]);
             world.put(DocumentKind::Principal, person, json!({ "person": person, "iam": iam })).await;
             let grant = json!({ "person": person, "workspaces": [id], "actions": actions });
@@ -247,7 +257,8 @@ impl World {
 
     fn order(&self, run: &RunId, phase: Phase) -> (WorkOrder, Digest) {
         let key = order_key(&self.workspace, run, phase);
-        let bytes = futures(Objects::get(&self.objects, &key, None, 1 << 20)).unwrap().expect("the order is there").bytes;
+        let bytes =
+            futures(Objects::get(&self.objects, &key, None, 1 << 20)).unwrap().expect("the order is there").bytes;
         (WorkOrder::parse_untrusted(&bytes).unwrap(), Digest::of(&bytes))
     }
 
@@ -314,8 +325,14 @@ impl World {
     pub(crate) fn runner_claims(&self, run: &RunId) -> bool {
         let (order, _) = self.order(run, Phase::Apply);
         let (workspace, fence) = (self.workspace.clone(), order.fence);
-        let claim =
-            Claim { schema: ClaimSchema::V1, run: run.clone(), workspace, holder: ClaimHolder::Runner, fence, at: at(8) };
+        let claim = Claim {
+            schema: ClaimSchema::V1,
+            run: run.clone(),
+            workspace,
+            holder: ClaimHolder::Runner,
+            fence,
+            at: at(8),
+        };
         let bytes = serde_json::to_vec(&claim).unwrap();
         let put = futures(Objects::put_new(&self.objects, &claim_key(&self.workspace, run), bytes)).unwrap();
         matches!(put, PutOutcome::Written { .. })
