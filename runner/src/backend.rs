@@ -6,7 +6,6 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use plangate_bundle::Dialect;
 use plangate_gate::failure::FailureReason;
 use plangate_gate::order::WorkOrder;
 use rustix::fs::Mode;
@@ -27,14 +26,10 @@ const ENDINGS: [&str; 4] = [".tf", ".tf.json", ".tofu", ".tofu.json"];
 /// Writes our override file into `source`.
 ///
 /// # Errors
-/// `bundle-refused` if the bundle has an override file that would be read after ours, or a file of that name.
-pub(crate) fn override_backend(source: &Path, dialect: Dialect) -> Result<()> {
-    let ending = match dialect {
-        Dialect::Terraform => ".tf.json",
-        // OpenTofu reads `.tofu` files in place of `.tf` files of the same name.
-        Dialect::OpenTofu => ".tofu.json",
-    };
-    let ours = format!("{STEM}{ending}");
+/// `bundle-refused` if the bundle has an override file that would be read after ours, or one that OpenTofu would read
+/// in the place of ours.
+pub(crate) fn override_backend(source: &Path) -> Result<()> {
+    // Both engines go by the whole name; a `.tofu` file replaces a `.tf` file of the same stem, and sorts no earlier.
     for entry in fs::read_dir(source).map_err(io("list the source"))? {
         let name = entry.map_err(io("list the source"))?.file_name();
         let name = name.to_string_lossy();
@@ -47,7 +42,7 @@ pub(crate) fn override_backend(source: &Path, dialect: Dialect) -> Result<()> {
             return Err(RunnerError::failed(FailureReason::BundleRefused, detail));
         }
     }
-    let mut file = create_new(&source.join(ours), Mode::RUSR | Mode::WUSR)?;
+    let mut file = create_new(&source.join(format!("{STEM}.tf.json")), Mode::RUSR | Mode::WUSR)?;
     file.write_all(OVERRIDE).map_err(io("write the override file"))
 }
 

@@ -28,7 +28,7 @@ mod state;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plangate_gate::time::Timestamp;
 use rustix::fs::Mode;
@@ -63,13 +63,16 @@ fn task() -> Result<()> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let invocation = Invocation::from_variables(variables)?;
     let cloud = aws::Aws::new(&config, &invocation)?;
+    // From here on time only runs forward, whatever happens to the clock.
+    let (began, start) = (Instant::now(), now()?);
+    let clock = || start.plus_seconds(u32::try_from(began.elapsed().as_secs()).unwrap_or(u32::MAX));
     // Only root can become another user.
     let user = config.engine_user.filter(|_| rustix::process::geteuid().is_root());
     run(Task {
         config: &config,
         cloud: &cloud,
         invocation: &invocation,
-        clock: &now,
+        clock: &clock,
         stop: &stop,
         user,
         end_leftovers: true,
@@ -79,13 +82,9 @@ fn task() -> Result<()> {
     .map(drop)
 }
 
-fn now() -> Timestamp {
+/// The time when the task begins.
+fn now() -> Result<Timestamp> {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    // A clock beyond the year 9999 lets every order expire, which is the safe side.
-    i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_unix_seconds(seconds).ok()).unwrap_or_else(latest)
-}
-
-fn latest() -> Timestamp {
-    let epoch = "1970-01-01T00:00:00Z".parse::<Timestamp>();
-    epoch.map(|epoch| (0..63).fold(epoch, |moment, _| moment.plus_seconds(u32::MAX))).unwrap_or_else(|_| latest())
+    let moment = i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_unix_seconds(seconds).ok());
+    moment.ok_or_else(|| RunnerError::unusable("the clock is set to no time between 1970 and 9999"))
 }

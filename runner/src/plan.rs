@@ -25,7 +25,7 @@ pub(crate) fn plan(phase: &mut Phase<'_>) -> Result<Planned> {
 
     let limits = &phase.config.limits;
     let before = state::identity(phase.cloud, &phase.order.state, limits.document_bytes)?;
-    phase.log.text(&format!("plangate: the state is {before}"));
+    phase.log.text(&format!("plangate: state: {before}"));
     let file = prepared.folder.out().join("plan.tfplan");
     let exit_code = run(phase, &prepared, &file)?;
     let artifact = read_plain(&file, limits.artifact_bytes)

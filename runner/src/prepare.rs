@@ -67,7 +67,7 @@ impl Prepared {
         refuse_files(&folder.source())?;
         let configuration = source.check_configuration(dialect)?;
         let lock_file = source.lock_file_digest().map_or(LockFile::None, LockFile::Present);
-        backend::override_backend(&folder.source(), dialect)?;
+        backend::override_backend(&folder.source())?;
         folder.hand_over(&folder.source())?;
 
         let modules = folder.data().join("modules");

@@ -37,6 +37,7 @@ def workspace(world, tmp_path):
 def secrets_stay_where_they_belong(world):
     """Every workspace has a secret; at the end of each test it is nowhere but in state, artifact and plan document."""
     yield
+    world.quiet()
     world.scan_for_secrets()
 
 

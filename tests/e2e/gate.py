@@ -237,6 +237,12 @@ class World:
             self._planted[half] = workspace
         return f'{halves[0]}"\\ü {halves[1]}'
 
+    def quiet(self):
+        """Waits until no task runs and none has left anything: its folder goes with it."""
+        ecs, work = self.stack.client("ecs"), self.stack.directory / "work"
+        wait_until(lambda: not ecs.list_tasks(cluster=self.outputs["Cluster"])["taskArns"], "all tasks to end")
+        wait_until(lambda: not list(work.iterdir()), "nothing to be left of the tasks", 20)
+
     def scan_for_secrets(self):
         """Finds every planted secret in all stores, logs and answers; an assertion if one is where it may not be."""
         planted, said = self._planted, self._heard

@@ -254,7 +254,7 @@ def upload(workspace, content, digest=None, by="alice", size=None, drop=()):
     url = urllib.parse.urlsplit(answer["url"])
     connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
     try:
-        headers = {name: value for name, value in answer["headers"].items() if name.lower() not in drop}
+        headers = {name: value for name, value in answer["headers"] if name.lower() not in drop}
         connection.request("PUT", f"{url.path}?{url.query}", content, headers)
         response = connection.getresponse()
         response.read()

@@ -1,8 +1,10 @@
 """The life of a run, in all the ways in which it may end without anybody's mischief."""
 
+import contextlib
 import json
 
 import pytest
+from mischief import engine_held
 
 PLANNED = ["run-proposed", "run-admitted", "plan-ordered", "plan-received", "plan-projected"]
 ASKED = [*PLANNED, "guardrails-evaluated", "approval-requested"]
@@ -303,6 +305,57 @@ def test_a_run_is_withdrawn_after_its_approval_as_long_as_no_apply_is_ordered(wo
     run.cancel()
     run.ended_well("canceled")
     assert shop.state() is None
+
+
+@contextlib.contextmanager
+def not_admitted(world):
+    """Within this block executions come no further than to their first step: they may not call it."""
+    iam, role = world.stack.client("iam"), "plangate-machine-applicable"
+    no = {"Effect": "Deny", "Action": "lambda:InvokeFunction", "Resource": world.outputs["AdmitFunctionArn"]}
+    iam.put_role_policy(RoleName=role, PolicyName="no", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [no]}))
+    try:
+        yield
+    finally:
+        iam.delete_role_policy(RoleName=role, PolicyName="no")
+
+
+def test_a_run_is_withdrawn_before_it_is_admitted(world, workspace):
+    shop = workspace()
+    with not_admitted(world):
+        run = shop.propose()
+        run.cancel()
+        run.ended_well("canceled")
+    assert run.happened() == ["run-proposed", "run-ended"] and shop.lock()["fence"] == 0
+
+
+def test_a_run_that_is_withdrawn_while_it_plans_ends_once_its_plan_has_stopped(world, workspace):
+    shop = workspace()
+    with engine_held(world, "plan") as post:
+        first = shop.propose()
+        post.reached()
+        second = shop.propose().wait("queued")
+        answer = first.cancel()
+        assert answer.json["run"]["cancel"]["by"]["person"] == "alice"
+        if first.status == "planning":
+            # The lock is not passed on before the task is gone.
+            assert shop.lock()["lock"] == {"state": "held", "run": first.id} and second.status == "queued"
+        world.sweep()
+        first.wait("canceled")
+        assert not first.tasks()
+        post.open()
+    second.wait("awaiting_approval").cancel()
+    second.ended_well("canceled")
+    assert first.one_terminal_status() == "canceled" and "plan-received" not in first.happened()
+
+
+def test_a_run_that_is_being_applied_cannot_be_withdrawn(world, workspace):
+    run = workspace().waiting()
+    with engine_held(world, "apply") as post:
+        run.approve()
+        post.reached()
+        assert run.cancel(expect=3).reason == "already-applying"
+        post.open()
+        run.ended_well("applied")
 
 
 def test_a_run_that_has_ended_cannot_be_withdrawn(workspace):

@@ -4,6 +4,7 @@ use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
 use plangate_gate::receipt::{ApplyResult, Claim, ClaimHolder};
 use plangate_gate::run::LockFile;
+use plangate_runner::error::RunnerError;
 use serde_json::json;
 
 use crate::stage::{DOCUMENT, EXCHANGE, RUN, SEALED, SEALED_KEY, STATE, STATE_KEY, Stage, WS, plan_file};
@@ -142,6 +143,15 @@ fn an_order_that_the_gate_did_not_sign_is_refused() {
         assert_eq!(failure.reason, FailureReason::OrderInvalid, "the signature is {story}");
         assert!(claim(&stage).is_none() && stage.calls().is_empty(), "the signature is {story}");
     }
+}
+
+#[test]
+fn a_plan_only_run_is_not_applied_whoever_signs_it() {
+    let mut stage = Stage::applying();
+    stage.order["kind"] = json!("plan-only");
+    stage.send_order();
+    assert!(matches!(stage.run_as(stage.phase()), Err(RunnerError::Unusable { .. })));
+    assert!(claim(&stage).is_none() && stage.calls().is_empty());
 }
 
 #[test]

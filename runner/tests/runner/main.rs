@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod apply;
 #[cfg(test)]
+mod aws;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod memory;

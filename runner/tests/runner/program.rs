@@ -194,7 +194,7 @@ fn a_sigterm_reaches_the_engine_and_the_task_still_leaves_its_receipt() {
     // Besides, it leaves a process in a session of its own, which must not outlive the task.
     stage.engine(
         "plan",
-        "setsid sh -c 'echo $$ > $0/stray; while :; do sleep 0.05; done' $F &\n\
+        "umask > $F/umask; setsid sh -c 'echo $$ > $0/stray; while :; do sleep 0.05; done' $F &\n\
          trap 'exit 1' TERM; while [ ! -s $F/stray ]; do sleep 0.02; done; touch $F/ready; while :; do sleep 0.05; done",
     );
     let mut program = Program::over(stage);
@@ -207,6 +207,7 @@ fn a_sigterm_reaches_the_engine_and_the_task_still_leaves_its_receipt() {
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let receipt = program.finish(child);
     assert_eq!(receipt.failure.unwrap().reason, FailureReason::PlanErrored);
+    assert_eq!(fs::read_to_string(at.join("umask")).unwrap().trim(), "0077", "an engine's files are its own");
     let stray = fs::read_to_string(at.join("stray")).unwrap();
     assert!(!PathBuf::from(format!("/proc/{}", stray.trim())).exists(), "a process outlived the task");
     assert!(!program.stage.run_folder().exists());
