@@ -9,6 +9,8 @@ mod gate;
 mod reading;
 mod routes;
 mod runs;
+#[cfg(test)]
+mod tests;
 
 use gate::Gate;
 
