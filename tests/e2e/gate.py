@@ -237,10 +237,18 @@ class World:
             self._planted[half] = workspace
         return f'{halves[0]}"\\ü {halves[1]}'
 
+    def open_runs(self):
+        """The ids of the runs that have not ended, with their statuses."""
+        pages = self.stack.client("dynamodb").get_paginator("query").paginate(
+            TableName=self.outputs["Table"], IndexName="open", KeyConditionExpression="open_pk = :pk", ExpressionAttributeValues={":pk": {"S": "OPEN"}})
+        return {item["pk"]["S"].removeprefix("RUN#"): item["status"]["S"] for page in pages for item in page["Items"]}
+
     def quiet(self):
-        """Waits until no task runs and none has left anything: its folder goes with it."""
+        """Waits until every run has ended or waits for somebody, no task runs, and none has left anything: its folder goes with it."""
         ecs, work = self.stack.client("ecs"), self.stack.directory / "work"
-        wait_until(lambda: not ecs.list_tasks(cluster=self.outputs["Cluster"])["taskArns"], "all tasks to end")
+        moving = {"proposed", "planning", "evaluating", "reviewing", "applying"}
+        wait_until(lambda: not moving & set(self.open_runs().values()), "all runs to come to rest", 60)
+        wait_until(lambda: not ecs.list_tasks(cluster=self.outputs["Cluster"])["taskArns"], "all tasks to end", 60)
         wait_until(lambda: not list(work.iterdir()), "nothing to be left of the tasks", 20)
 
     def scan_for_secrets(self):

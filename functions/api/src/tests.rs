@@ -212,12 +212,37 @@ async fn a_request_says_what_its_schema_says_and_nothing_else() {
     let world = World::new().await;
     let digest = Digest::of(b"x");
     let cases = [
-        ("POST", "/v1/bundles", json!({ "workspace": workspace(), "digest": digest, "bytes": 1, "force": true }), "invalid-request"),
+        (
+            "POST",
+            "/v1/bundles",
+            json!({ "workspace": workspace(), "digest": digest, "bytes": 1, "force": true }),
+            "invalid-request",
+        ),
         ("POST", "/v1/bundles", json!({ "workspace": workspace(), "digest": "sha1:x", "bytes": 1 }), "invalid-request"),
-        ("POST", "/v1/bundles", json!({ "workspace": workspace(), "digest": digest, "bytes": 1_u64 << 40 }), "bundle-too-large"),
-        ("POST", "/v1/runs", json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": digest }), "bundle-missing"),
-        ("POST", "/v1/runs", json!({ "request_id": "request-1", "workspace": workspace(), "kind": "forced", "bundle": digest }), "invalid-request"),
-        ("POST", "/v1/runs", json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": digest, "on_behalf_of": "cleo" }), "invalid-request"),
+        (
+            "POST",
+            "/v1/bundles",
+            json!({ "workspace": workspace(), "digest": digest, "bytes": 1_u64 << 40 }),
+            "bundle-too-large",
+        ),
+        (
+            "POST",
+            "/v1/runs",
+            json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": digest }),
+            "bundle-missing",
+        ),
+        (
+            "POST",
+            "/v1/runs",
+            json!({ "request_id": "request-1", "workspace": workspace(), "kind": "forced", "bundle": digest }),
+            "invalid-request",
+        ),
+        (
+            "POST",
+            "/v1/runs",
+            json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": digest, "on_behalf_of": "cleo" }),
+            "invalid-request",
+        ),
         ("DELETE", "/v1/runs", json!({}), "no-such-route"),
         ("GET", "/v2/runs", json!({}), "no-such-route"),
         ("GET", "/v1/runs?limit=0", json!({}), "invalid-request"),

@@ -6,7 +6,7 @@ use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
 use plangate_gate::receipt::PhaseFailure;
-use plangate_gate::run::{Actor, Kind};
+use plangate_gate::run::Actor;
 use plangate_gate::time::Timestamp;
 
 use crate::error::Error;
@@ -79,7 +79,8 @@ pub(crate) async fn finish(
     if let (Status::Queued, Some(place)) = (before, row.run.queued_as) {
         writes.push(Write::Delete(place_key(&workspace, place), 1));
     }
-    if row.run.kind == Kind::Applicable && before.holds_lock() {
+    // Whoever was ever granted the lock has a fence, whatever the record says of its kind now.
+    if row.run.fence > 0 && before.holds_lock() {
         let mut lock = LockRow::load(store, &workspace).await?;
         if lock.lock.held_by(&id, row.run.fence) {
             let unknown = ending.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ApplyOutcomeUnknown);

@@ -86,17 +86,19 @@ pub(crate) fn answers(run: &Run, phase: Phase, order: Option<Digest>, receipt: &
         Phase::Plan => &pinned.spec.plan_role,
         Phase::Apply => &pinned.spec.apply_role,
     };
+    // Whoever was given another order than the gate's says so himself, and nothing comes of it but the end of the run.
+    let refused = receipt.failure.as_ref().is_some_and(|f| f.reason == FailureReason::OrderInvalid)
+        && receipt.applied.is_none()
+        && receipt.planned.is_none();
+    let roles = receipt.roles.plan == pinned.spec.plan_role && receipt.roles.apply == pinned.spec.apply_role;
     let checks = [
         (receipt.run == run.id && receipt.workspace == run.workspace, "it is another run's"),
-        (receipt.kind == run.kind, "it is of another kind"),
         (receipt.phase == phase, "it is another phase's"),
-        (receipt.fence == run.fence, "its fence is another"),
-        (Some(receipt.order) == order, "it answers another order"),
-        (
-            receipt.roles.plan == pinned.spec.plan_role && receipt.roles.apply == pinned.spec.apply_role,
-            "its roles are others",
-        ),
-        (receipt.bundle == run.bundle.digest, "its bundle is another"),
+        (refused || receipt.kind == run.kind, "it is of another kind"),
+        (refused || receipt.fence == run.fence, "its fence is another"),
+        (refused || Some(receipt.order) == order, "it answers another order"),
+        (refused || roles, "its roles are others"),
+        (refused || receipt.bundle == run.bundle.digest, "its bundle is another"),
         (receipt.failure.is_some() || receipt.engine == pinned.spec.engine, "its engine is another"),
         // A run that was refused for its identity says so itself; any other ran as the workspace.
         (

@@ -49,7 +49,7 @@ impl TaskParameters {
 /// Pins the workspace on an admitted run and orders its plan. Called again, it orders the same.
 ///
 /// # Errors
-/// The run is not admitted, its workspace is not what it must be, or AWS does not answer.
+/// `NotAdmitted` for a run that waits for the lock; its workspace is not what it must be; or AWS does not answer.
 pub async fn prepare(
     store: &dyn Store,
     objects: &dyn Objects,
@@ -59,8 +59,11 @@ pub async fn prepare(
     let mut attempts = Attempts::new(run.as_str());
     loop {
         let mut row = RunRow::load(store, run).await?;
-        if row.run.status != Status::Planning {
-            return Err(not_ready(row.run.status));
+        match row.run.status {
+            Status::Planning => {}
+            // Somebody completed the token of a run that waits: it goes on waiting.
+            Status::Proposed | Status::Queued => return Err(Error::NotAdmitted),
+            status => return Err(not_ready(status)),
         }
         if row.run.kind == Kind::Applicable && !held(store, &row.run).await? {
             return Err(Error::NotReady { status: row.run.status });
