@@ -151,3 +151,19 @@ def test_several_parameters_need_permission_for_each(lab):
     assert reader.get_parameters(Names=[mine])["Parameters"][0]["Value"] == "value"
     with pytest.raises(botocore.exceptions.ClientError, match="ssm:GetParameters"):
         reader.get_parameters(Names=[mine, theirs])
+
+
+def test_log_events_are_read_by_stream(lab):
+    logs, group = lab.stack.client("logs"), f"/lab/{lab.id}"
+    logs.create_log_group(logGroupName=group)
+    for stream in ("mine", "theirs"):
+        logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    prefix = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
+
+    def reads(resource, stream):
+        reader = lab.user(("logs:GetLogEvents", resource)).client("logs")
+        return code(lambda: reader.get_log_events(logGroupName=group, logStreamName=stream)) is None
+
+    assert reads(f"{prefix}:*", "mine") and reads(f"{prefix}:log-stream:mine", "mine")
+    assert not reads(prefix, "mine") and not reads(f"{prefix}:log-stream:mine", "theirs")
+

@@ -52,7 +52,9 @@ pub(crate) fn check(
     if invocation.phase == Phase::Apply {
         let key = invocation.key("orders", "/apply.sig.json");
         let place = Place { bucket: &config.exchange_bucket, key: &key };
-        let Some(signatures) = cloud.fetch(place, ORDER_LIMIT as u64)? else {
+        // The role may not look what is there: where nothing is, it is refused.
+        let fetched = cloud.fetch(place, ORDER_LIMIT as u64).map_err(|error| error.because(FailureReason::OrderInvalid));
+        let Some(signatures) = fetched? else {
             return invalid("the order has no signature");
         };
         check_signature(&found.bytes, &Signatures::parse_untrusted(&signatures.bytes)?, &config.order_keys)?;

@@ -95,6 +95,8 @@ def hold_in_configuration(post):
 def kill_runner(run):
     """Kills the runner of a run, as a host that dies does; all that it started dies with it."""
     _kill(run, lambda pid: f"PLANGATE_RUN={run.id}".encode() in _read(pid, "environ").split(b"\0") and _program(pid) == "runner")
+    wait_until(lambda: not run.tasks(), f"the task of {run.id} to end")
+    shutil.rmtree(run.world.stack.directory / "work" / run.id)  # a task's disk dies with it
 
 
 def kill_engine(run):

@@ -49,7 +49,8 @@ pub async fn cancel(
         let (kind, token) = (row.run.kind, row.token.clone());
         let outcome = match row.run.status {
             Status::Canceled => return Ok(row.run),
-            Status::Planning if row.run.cancel.is_some() => return Ok(row.run),
+            // Asked again, perhaps because the first stop was lost: stopped again.
+            Status::Planning if row.run.cancel.is_some() => Ok(()),
             Status::Applying => {
                 return Err(Refusal::new(Reason::AlreadyApplying, "the run is being applied").into());
             }

@@ -28,6 +28,8 @@ pub async fn intake(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: 
     loop {
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
+            // Withdrawn meanwhile: the conclusion sees that the task has stopped, and ends it so.
+            Status::Planning if row.run.cancel.is_some() => return Err(not_ready(row.run.status)),
             Status::Planning => {}
             Status::Evaluating => return Ok(()),
             status => return Err(not_ready(status)),

@@ -45,12 +45,12 @@ pub async fn archive(
     }
     let mut text = String::new();
     let mut from: Option<String> = None;
-    loop {
+    'pages: loop {
         let page = logs.page(run, phase, from.as_deref()).await?;
         for line in page.lines {
             if text.len() + line.len() + 1 > LOG_LIMIT as usize {
                 text.push_str("... the log was cut here: it is larger than an archived log may be\n");
-                break;
+                break 'pages;
             }
             text.push_str(&line);
             text.push('\n');

@@ -60,6 +60,8 @@ pub async fn prepare(
     loop {
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
+            // Withdrawn meanwhile: nothing is planned any more.
+            Status::Planning if row.run.cancel.is_some() => return Err(not_ready(row.run.status)),
             Status::Planning => {}
             // Somebody completed the token of a run that waits: it goes on waiting.
             Status::Proposed | Status::Queued => return Err(Error::NotAdmitted),
@@ -68,8 +70,8 @@ pub async fn prepare(
         if row.run.kind == Kind::Applicable && !held(store, &row.run).await? {
             return Err(Error::NotReady { status: row.run.status });
         }
-        if let (Some(pinned), Some(digest)) = (&row.run.pinned, row.run.plan_order) {
-            let bytes = plan_order(&row.run, pinned, row.run.updated_at)?;
+        if let (Some(pinned), Some(digest), Some(at)) = (&row.run.pinned, row.run.plan_order, row.run.plan_ordered_at) {
+            let bytes = plan_order(&row.run, pinned, at)?;
             if Digest::of(&bytes) != digest {
                 return Err(Error::RecordInvalid { what: "a plan order", error: "its digest is another".to_owned() });
             }
@@ -87,6 +89,7 @@ pub async fn prepare(
         let roles = Roles { plan: pinned.spec.plan_role.clone(), apply: pinned.spec.apply_role.clone() };
         row.run.pinned = Some(pinned);
         row.run.plan_order = Some(order);
+        row.run.plan_ordered_at = Some(now);
         row.token = None;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
         chain.append(now, &Actor::gate("prepare"), What::PlanOrdered { order, workspace_etag: etag, roles })?;

@@ -75,6 +75,7 @@ pub async fn propose(
             queued_as: None,
             pinned: None,
             plan_order: None,
+            plan_ordered_at: None,
             plan: None,
             projection: None,
             guardrails: None,

@@ -25,6 +25,8 @@ pub struct Swept {
     pub started: u64,
     /// Executions that were woken.
     pub woken: u64,
+    /// Executions of withdrawn runs that were stopped.
+    pub stopped: u64,
     /// Runs that were dead and have ended now.
     pub concluded: u64,
     /// Runs that could not be seen to; the next sweep looks again.
@@ -55,6 +57,7 @@ pub async fn sweep(
             match see_to(store, objects, workflow, tasks, &item, now).await {
                 Ok(Seen::Started) => swept.started += 1,
                 Ok(Seen::Woken) => swept.woken += 1,
+                Ok(Seen::Stopped) => swept.stopped += 1,
                 Ok(Seen::Concluded(run)) => {
                     swept.concluded += 1;
                     ended.push(*run);
@@ -76,6 +79,7 @@ enum Seen {
     Well,
     Started,
     Woken,
+    Stopped,
     Concluded(Box<Run>),
 }
 
@@ -97,6 +101,11 @@ async fn see_to(
         (Execution::Absent, Status::Proposed) => {
             workflow.start(run.kind, &run.id).await?;
             Ok(Seen::Started)
+        }
+        // Withdrawn while it was planned, and the stop was lost: once it has stopped, the next sweep concludes it.
+        (Execution::Running, _) if run.cancel.is_some() => {
+            workflow.stop(run.kind, &run.id).await?;
+            Ok(Seen::Stopped)
         }
         (Execution::Running, status) => {
             // Granted or decided, and perhaps still asleep; or asked for a decision that can no longer be given. To wake
