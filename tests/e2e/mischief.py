@@ -53,15 +53,12 @@ def task_held(world, phase, after=False, **runner):
         image = world.stack.images / deploy.IMAGE.split(":")[0]
         inner = image / post.path.name
         inner.mkdir()
-        for name in ("runner", "runner.json"):
-            (image / name).rename(inner / name)
+        (image / "runner").rename(inner / "runner")
+        shutil.copy2(image / "runner.json", inner)
         here = f'[ "$PLANGATE_PHASE" != {phase} ] || {{ {post.wait}; }}'
         body = f'{inner}/runner\ncode=$?\n{here}\nexit $code' if after else f"{here}\nexec {inner}/runner"
         executable(image / "runner", f"#!/bin/sh\n{body}\n")
-        try:
-            yield post
-        finally:
-            (image / "runner").unlink()
+        yield post
 
 
 @contextlib.contextmanager

@@ -235,6 +235,13 @@ def test_an_execution_aborted_while_people_think_about_it_ends_the_run(workspace
     second.ended_well("rejected")
 
 
+def test_a_dead_execution_is_heard_of_by_its_event_without_waiting_for_the_sweeper_s_clock(workspace):
+    shop = workspace()
+    run = shop.waiting()
+    abort(run)
+    run.ended_well("failed", "execution-aborted")
+
+
 def test_an_execution_aborted_after_the_approval_applies_nothing(workspace):
     shop = workspace()
     run = shop.waiting()

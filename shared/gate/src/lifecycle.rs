@@ -220,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_can_fail_wherever_it_is_whatever_its_record_says_of_its_kind() {
+        for from in Status::ALL.iter().filter(|status| !status.is_terminal()) {
+            for kind in [Kind::Applicable, Kind::PlanOnly] {
+                assert!(check(kind, *from, Status::Failed).is_ok(), "{kind} {from}");
+            }
+        }
+    }
+
+    #[test]
     fn a_plan_only_run_cannot_be_approved_or_applied_under_any_input() {
         let reached = reachable(Kind::PlanOnly);
         for never in [

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::objects::{Objects, log_key};
 use crate::workflow::WorkflowError;
 
-/// The most bytes that an archived log may have.
-pub const LOG_LIMIT: u64 = 32 * 1024 * 1024;
+/// The most bytes that an archived log may have: what a runner keeps, and room for the line that says that it was cut.
+pub const LOG_LIMIT: u64 = 32 * 1024 * 1024 + 4096;
 
 /// A page of a live log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -28,21 +28,11 @@ pub struct TaskParameters {
     pub workspace: String,
     /// The run.
     pub run: String,
-    /// The phase.
-    pub phase: &'static str,
-    /// The name under which the task is started.
-    pub started_by: String,
 }
 
 impl TaskParameters {
-    pub(crate) fn of(run: &Run, phase: Phase, role: &str) -> Self {
-        Self {
-            task_role: role.to_owned(),
-            workspace: run.workspace.to_string(),
-            run: run.id.to_string(),
-            phase: phase.as_str(),
-            started_by: crate::tasks::started_by(&run.id, phase),
-        }
+    pub(crate) fn of(run: &Run, role: &str) -> Self {
+        Self { task_role: role.to_owned(), workspace: run.workspace.to_string(), run: run.id.to_string() }
     }
 }
 
@@ -79,7 +69,7 @@ pub async fn prepare(
                 let error = "another order stands in its place".to_owned();
                 return Err(Error::RecordInvalid { what: "a plan order", error });
             }
-            return Ok(TaskParameters::of(&row.run, Phase::Plan, &pinned.spec.plan_role));
+            return Ok(TaskParameters::of(&row.run, &pinned.spec.plan_role));
         }
         let (etag, spec) = documents::workspace(store, &row.run.workspace).await?;
         let (policy, store_policy) = documents::pin_policy(store, &spec.policy).await?;

@@ -147,6 +147,32 @@ async fn a_task_that_died_with_the_claim_and_a_result_is_concluded_by_its_result
     }
 }
 
+/// The engine could not save its state, or was killed: what it did is in the estate and nowhere else.
+#[tokio::test]
+async fn a_state_that_does_not_tell_what_was_done_closes_the_lock() {
+    for (exit, saved) in [(1, false), (137, true)] {
+        for with_receipt in [true, false] {
+            let world = World::new().await;
+            let run = to_applying(&world).await;
+            assert!(world.runner_claims(&run));
+            let mut applied = World::applied(exit);
+            let leftover = world.run(&run).await.plan.unwrap().artifact;
+            applied.errored_state = (!saved).then_some(leftover);
+            if with_receipt {
+                let mut receipt = world.receipt(&run, Phase::Apply);
+                receipt.applied = Some(applied);
+                receipt.failure = Some(failure(FailureReason::ApplyErrored, "the engine failed"));
+                world.write_receipt(&receipt);
+            } else {
+                world.runner_tells(&run, applied);
+            }
+            world.conclude(&run, None).await.unwrap();
+            assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("apply-outcome-unknown")));
+            assert!(matches!(world.lock().await, LockState::Quarantined { .. }), "exit {exit}, saved {saved}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_task_that_may_still_apply_keeps_the_lock() {
     let world = World::new().await;

@@ -12,6 +12,7 @@ use super::world::{CREATES, World, at};
 use crate::admit::Admission;
 use crate::cancel::cancel;
 use crate::error::Error;
+use crate::store::Store;
 use crate::sweep::sweep;
 use crate::workflow::Execution;
 
@@ -90,6 +91,19 @@ async fn who_withdraws_from_the_line_is_skipped() {
     assert_eq!(world.check_ended(&runs[1]).await.status, Status::Canceled);
     world.conclude(&runs[0], None).await.unwrap();
     assert_eq!(world.lock().await, LockState::Held { run: runs[2].clone() });
+}
+
+#[tokio::test]
+async fn a_place_that_nobody_waits_in_keeps_nobody_waiting() {
+    let world = World::new().await;
+    let (first, second) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await);
+    world.admit(&first).await.unwrap();
+    let stranger = RunId::new(at(0), [77; 10]);
+    world.store.transact(vec![crate::rows::PlaceRow::append(&world.workspace, 0, &stranger).unwrap()]).await.unwrap();
+    world.admit(&second).await.unwrap();
+    world.conclude(&first, None).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Held { run: second });
+    assert!(world.line().await.is_empty());
 }
 
 #[tokio::test]
