@@ -23,7 +23,7 @@ WRITERS = {
 }
 # Which items of the table each function writes, by a partition key of each kind.
 RUNS, LINE = ["RUN#x", "CHAIN#run/x"], ["WS#x", "CHAIN#ws/x"]
-CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "CHAIN#gate"]
+CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "DEC#x", "CHAIN#gate"]
 ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": RUNS, "request-approval": RUNS}
 
 

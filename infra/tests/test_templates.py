@@ -88,7 +88,7 @@ def written(statement):
 def items_have_their_writers(found):
     """Each role writes its own kinds of items, within transactions; what a stolen role can overwrite ends there."""
     runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
-    configuration = {"CHAIN#gate", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*"}
+    configuration = {"CHAIN#gate", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*"}
     kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs}
     for name in FUNCTIONS:
         allowed, audited = set(), set()

@@ -17,10 +17,10 @@ pub fn run_key(run: &RunId) -> Key {
     Key::new(format!("RUN#{run}"), "RUN")
 }
 
-/// The key of a run's one decision.
+/// The key of a run's one decision: a partition of its own, which IAM lets `api` alone write.
 #[must_use]
 pub fn decision_key(run: &RunId) -> Key {
-    Key::new(format!("RUN#{run}"), "DEC")
+    Key::new(format!("DEC#{run}"), "DEC")
 }
 
 /// The key of a workspace's lock.
