@@ -1,5 +1,6 @@
 """What somebody with the keys of the whole account could do to a run, and posts at which a run stops so that it is done at a known moment."""
 
+import base64
 import contextlib
 import dataclasses
 import hashlib
@@ -16,7 +17,6 @@ import urllib.parse
 
 from gate import TERMINAL, Run, wait_until
 from local import deploy
-from local.stack import ACCOUNT
 
 # -- posts ---------------------------------------------------------------------------------------------------------
 
@@ -300,8 +300,6 @@ def swap_provider(mirror):
 
 def provider_lock(mirror):
     """A dependency lock for the provider in a mirror: the `h1` hash is of the sorted list of file digests, as the engine makes it."""
-    import base64
-
     program, = mirror.rglob("terraform-provider-sample_v*")
     listed = f"{hashlib.sha256(program.read_bytes()).hexdigest()}  {program.name}\n"
     h1 = base64.b64encode(hashlib.sha256(listed.encode()).digest()).decode()
@@ -319,8 +317,3 @@ def provider_configuration(things):
     return (
         f'terraform {{\n  required_providers {{\n    sample = {{\n      source = "{PROVIDER}"\n    }}\n  }}\n}}\n\n'
         f'variable "database_password" {{\n  type      = string\n  sensitive = true\n}}\n\n{things}\n')
-
-
-def account_role(name):
-    """The ARN of a role of the account."""
-    return f"arn:aws:iam::{ACCOUNT}:role/{name}"

@@ -4,7 +4,7 @@ import concurrent.futures
 import json
 import threading
 
-from mischief import digest_of, propose, upload, archive
+from mischief import archive, digest_of, propose, upload
 
 from gate import TERMINAL, wait_until
 

@@ -174,18 +174,18 @@ def test_a_document_that_shows_less_than_the_artifact_does_is_found_out_by_the_a
 # -- the bundle ----------------------------------------------------------------------------------------------------
 
 
-def scripted(workspace, line):
+def scripted(line):
     """The files of a configuration that runs a script of its bundle when it is applied."""
     return {"main.tf": SCRIPTED, "release.sh": f"{line}\n"}
 
 
-def test_a_script_of_the_bundle_that_changed_between_plan_and_apply_is_not_run(world, workspace, tmp_path):
+def test_a_script_of_the_bundle_that_changed_between_plan_and_apply_is_not_run(world, workspace):
     shop = workspace()
-    for name, text in scripted(shop, "true").items():
+    for name, text in scripted("true").items():
         shop.configure(text, name)
     run = shop.waiting()
     ran = world.stack.directory / "posts" / f"ran-{run.id}"
-    other = archive(scripted(shop, f"touch {ran}"))
+    other = archive(scripted(f"touch {ran}"))
     replace(world, run.record["bundle"]["key"], other)
     refused_after_approval(run, "bundle-invalid")
     assert shop.state() is None and not ran.exists()
@@ -196,7 +196,7 @@ def test_a_bundle_that_was_replaced_before_the_plan_is_not_planned(world, worksp
     with task_held(world, "plan") as post:
         run = shop.propose()
         post.reached()
-        replace(world, run.record["bundle"]["key"], archive(scripted(shop, "true")))
+        replace(world, run.record["bundle"]["key"], archive(scripted("true")))
         post.open()
         run.ended_well("failed", "bundle-invalid")
     assert world.keys(f"documents/{shop.id}/") == []
@@ -204,9 +204,9 @@ def test_a_bundle_that_was_replaced_before_the_plan_is_not_planned(world, worksp
 
 def test_a_bundle_that_was_replaced_before_the_proposal_is_as_good_as_none(world, workspace):
     shop = workspace()
-    content = archive(scripted(shop, "true"))
+    content = archive(scripted("true"))
     assert upload(shop, content) == 200
-    replace(world, bundle_key(shop, digest_of(content)), archive(scripted(shop, "false")))
+    replace(world, bundle_key(shop, digest_of(content)), archive(scripted("false")))
     body = {"request_id": "a-replaced-bundle", "workspace": shop.id, "kind": "applicable", "bundle": digest_of(content)}
     assert world.person("alice").refused("POST", "/v1/runs", body) == (409, "bundle-missing")
 
@@ -214,10 +214,10 @@ def test_a_bundle_that_was_replaced_before_the_proposal_is_as_good_as_none(world
 def test_a_bundle_that_was_replaced_while_its_run_waited_in_line_is_not_planned(world, workspace):
     shop = workspace()
     holder = shop.waiting()
-    content = archive(scripted(shop, "true"))
+    content = archive(scripted("true"))
     assert upload(shop, content) == 200
     run = propose(shop, digest_of(content), "applicable").wait("queued")
-    replace(world, run.record["bundle"]["key"], archive(scripted(shop, "false")))
+    replace(world, run.record["bundle"]["key"], archive(scripted("false")))
     holder.reject()
     run.ended_well("failed", "bundle-invalid")
 
