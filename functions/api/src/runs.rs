@@ -21,7 +21,10 @@ pub(crate) async fn bundle(gate: &Gate<'_>, event: &Event, caller: &Caller) -> R
     let request: BundleRequest = event.body()?;
     caller.require(Action::Propose, Some(&request.workspace))?;
     exists(gate, &request.workspace).await?;
-    if request.bytes == 0 || request.bytes > BUNDLE_LIMIT {
+    if request.bytes == 0 {
+        return Err(Refusal::new(Reason::InvalidRequest, "a bundle has at least one byte").into());
+    }
+    if request.bytes > BUNDLE_LIMIT {
         let message = format!("the bundle has {} bytes; {BUNDLE_LIMIT} are allowed", request.bytes);
         return Err(Refusal::new(Reason::BundleTooLarge, message).into());
     }

@@ -45,8 +45,14 @@ pub async fn acknowledge(
             return wake_holder(store, workflow, workspace).await;
         }
         let mut lock = LockRow::load(store, workspace).await?;
-        let LockState::Quarantined { since, .. } = lock.lock.lock else {
-            return Err(refuse("the workspace's lock is not quarantined"));
+        let since = match &lock.lock.lock {
+            LockState::Quarantined { since, .. } => Some(*since),
+            // Held by a run that has ended: somebody has changed one of the two, and nobody else can free it.
+            LockState::Held { run } => RunRow::load(store, run).await?.run.ended_at,
+            LockState::Free => None,
+        };
+        let Some(since) = since else {
+            return Err(refuse("the workspace's lock is neither quarantined nor held by a run that has ended"));
         };
         let shown = match RunRow::load(store, &request.run).await {
             Err(Error::NoSuchRun) => return Err(refuse("there is no such run")),

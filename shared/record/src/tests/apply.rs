@@ -15,6 +15,7 @@ use crate::acknowledge::acknowledge;
 use crate::cancel::cancel;
 use crate::error::Error;
 use crate::objects::{claim_key, order_key, signatures_key};
+use crate::store::Store;
 use crate::tasks::TaskState;
 
 async fn to_applying(world: &World) -> RunId {
@@ -224,6 +225,28 @@ async fn an_unknown_outcome_closes_the_lock_until_somebody_has_looked() {
     acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request(&looker), at(20)).await.unwrap();
     assert_eq!(world.lock().await, LockState::Held { run: waiting.clone() }, "the line goes on");
     assert_eq!(world.run(&waiting).await.status, Status::Planning);
+}
+
+#[tokio::test]
+async fn a_lock_that_an_ended_run_still_holds_can_be_opened() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.admit(&run).await.unwrap();
+    // Somebody changes the lock's fence: the run ends without it.
+    let mut lock = crate::rows::LockRow::load(&world, &world.workspace).await.unwrap();
+    lock.lock.fence += 1;
+    world.store.transact(vec![lock.put().unwrap()]).await.unwrap();
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Held { run: run.clone() });
+    let looker = world.try_propose_at(Kind::PlanOnly, 2, at(11)).await.unwrap().id;
+    look(&world, &looker).await;
+    let administrator = world.caller("administrator").await;
+    let request =
+        AcknowledgeRequest { request_id: "acknowledge-1".parse().unwrap(), run: looker, note: "looked".into() };
+    acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request, at(20)).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Free);
+    // Sent again, it is the same answer and changes nothing more.
+    acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request, at(21)).await.unwrap();
 }
 
 async fn look(world: &World, run: &RunId) {
