@@ -4,6 +4,7 @@ mod address;
 mod api;
 mod args;
 mod audit;
+mod conformance;
 mod console;
 mod decide;
 mod documents;
@@ -93,6 +94,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),
+        Command::Conformance(args) => conformance::conformance(console, &args),
     }
 }
 
