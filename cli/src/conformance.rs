@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use plangate_gate::conformance::CaseFiles;
+use plangate_rules::Sandbox;
 use serde::Serialize;
 
 use crate::args::Conformance;
@@ -31,9 +32,10 @@ struct Line {
 /// # Errors
 /// The folder or a file in it cannot be read, or no case stands in it. A case that does not hold is an exit code.
 pub(crate) fn conformance(console: &Console, args: &Conformance) -> Result<Exit, CliError> {
+    let engine = Sandbox::of_this_program();
     let mut lines = Vec::new();
     for name in cases(&args.folder)? {
-        let line = run(&args.folder, name)?;
+        let line = run(&engine, &args.folder, name)?;
         if !console.json {
             let (tone, word) = if line.holds { (Tone::Good, "holds") } else { (Tone::Bad, "BROKEN") };
             let said = inert(line.title.as_deref().or(line.broken.as_deref()).unwrap_or_default());
@@ -68,7 +70,7 @@ fn cases(folder: &Path) -> Result<Vec<String>, CliError> {
     Ok(names)
 }
 
-fn run(folder: &Path, name: String) -> Result<Line, CliError> {
+fn run(engine: &Sandbox, folder: &Path, name: String) -> Result<Line, CliError> {
     let path = folder.join(&name);
     let file = |name: &str| {
         let path = path.join(name);
@@ -83,7 +85,7 @@ fn run(folder: &Path, name: String) -> Result<Line, CliError> {
         verdict: verdict.as_deref(),
         projection: projection.as_deref(),
     };
-    Ok(match files.run() {
+    Ok(match files.run(engine) {
         Ok(held) => Line { case: name, holds: true, title: Some(held.title), broken: None },
         Err(broken) => Line { case: name, holds: false, title: None, broken: Some(broken.to_string()) },
     })

@@ -36,6 +36,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    // Rules of a workspace's own are evaluated by this program, started again.
+    if let Some(exit) = plangate_rules::serve() {
+        return exit;
+    }
     let cli = Cli::parse();
     let console = Console::of_process(cli.json);
     let exit = match dispatch(cli, &console) {

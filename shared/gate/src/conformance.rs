@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::digest::Digest;
 use crate::document::{DocumentError, PlanDocument, PlanExit, PlanOutcome};
 use crate::documents::Withheld;
-use crate::guardrails::{GuardContext, Guardrails};
+use crate::guardrails::{GuardContext, Guardrails, RuleEngine};
 use crate::policy::Policy;
 use crate::projection::{Projection, ProjectionView, Withhold};
 use crate::run::FindingRecord;
@@ -90,18 +90,18 @@ struct Expected {
 }
 
 impl CaseFiles<'_> {
-    /// Runs the case.
+    /// Runs the case; `engine` evaluates rules of a workspace's own.
     ///
     /// # Errors
     /// [`Broken`]: the first thing that is not as the case says.
-    pub fn run(&self) -> Result<Held, Broken> {
+    pub fn run(&self, engine: &dyn RuleEngine) -> Result<Held, Broken> {
         let case: Case = untrusted::parse("case", self.case, CASE_LIMIT)?;
         if case.title.is_empty() || case.shows.is_empty() {
             return Err(Broken::Unfit("does not say what it shows"));
         }
         let mut checks = 0;
         if let Some(bytes) = self.document {
-            checks += self.document(bytes, &case)?;
+            checks += self.document(engine, bytes, &case)?;
         } else if self.policy.is_some() || self.projection.is_some() {
             return Err(Broken::Unfit("has no document"));
         }
@@ -121,7 +121,7 @@ impl CaseFiles<'_> {
         Ok(Held { title: case.title, checks })
     }
 
-    fn document(&self, bytes: &[u8], case: &Case) -> Result<usize, Broken> {
+    fn document(&self, engine: &dyn RuleEngine, bytes: &[u8], case: &Case) -> Result<usize, Broken> {
         let expected = &case.expected;
         let document = PlanDocument::parse_untrusted(bytes);
         let reason = document.as_ref().err().map(DocumentError::reason);
@@ -147,7 +147,7 @@ impl CaseFiles<'_> {
         if let Some(bytes) = self.policy {
             let policy = Policy::parse_untrusted(bytes).map_err(|_| Broken::Unfit("has a policy that is none"))?;
             let context = GuardContext { manages_gate: case.manages_gate, ..GuardContext::default() };
-            let outcome = Guardrails::evaluate(document.as_ref(), projection.as_ref(), &policy, &context);
+            let outcome = Guardrails::evaluate_with(engine, document.as_ref(), projection.as_ref(), &policy, &context);
             same("the findings", Some(&expected.findings), Some(&outcome.record(policy.digest()).findings))?;
             same("eligibility", expected.eligible, Some(outcome.is_eligible()))?;
             checks += 1;
@@ -190,11 +190,12 @@ fn same<T: PartialEq + std::fmt::Debug>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guardrails::NoRuleEngine;
 
     const DOCUMENT: &[u8] = br#"{"format_version":"1.2","resource_changes":[]}"#;
 
     fn run(case: &str, document: Option<&[u8]>) -> Result<Held, Broken> {
-        CaseFiles { case: case.as_bytes(), document, ..CaseFiles::default() }.run()
+        CaseFiles { case: case.as_bytes(), document, ..CaseFiles::default() }.run(&NoRuleEngine)
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::evaluate::evaluate;
 /// The argument by which a program is asked to evaluate rules.
 const ARGUMENT: &str = "evaluate-own-rules";
 /// The most memory of the process, in bytes: address space, of which the program itself takes a part.
-const MEMORY: u64 = 512 * 1024 * 1024;
+const MEMORY: u64 = 256 * 1024 * 1024;
 /// The most that it may read or write, in bytes.
 const MESSAGE_LIMIT: u64 = 4 * 1024 * 1024;
 /// When it has not answered by then it is ended. Steps and memory end it long before, if the machine is not stuck.
@@ -42,26 +42,26 @@ struct Answer {
 /// An engine for own rules that starts a process for each evaluation.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    program: PathBuf,
+    /// None where the system does not say which program this is: then no rules are ever answered.
+    program: Option<PathBuf>,
 }
 
 impl Sandbox {
     /// Starts the program that is running, which must call [`serve`] before anything else.
-    ///
-    /// # Errors
-    /// The system does not say which program that is.
-    pub fn of_this_program() -> io::Result<Self> {
-        Ok(Self { program: std::env::current_exe()? })
+    #[must_use]
+    pub fn of_this_program() -> Self {
+        Self { program: std::env::current_exe().ok() }
     }
 
     /// Starts `program`, which must call [`serve`].
     #[must_use]
     pub const fn of(program: PathBuf) -> Self {
-        Self { program }
+        Self { program: Some(program) }
     }
 
     fn ask(&self, question: &Question) -> io::Result<Answer> {
-        let mut child = Command::new(&self.program)
+        let program = self.program.as_ref().ok_or_else(|| io::Error::other("this program cannot find itself"))?;
+        let mut child = Command::new(program)
             .arg(ARGUMENT)
             .env_clear()
             .stdin(Stdio::piped())

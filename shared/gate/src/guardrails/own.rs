@@ -22,7 +22,7 @@ pub struct Denial {
 }
 
 /// What evaluates own rules. It must answer from its arguments alone: no network, no time, no randomness.
-pub trait RuleEngine {
+pub trait RuleEngine: Sync {
     /// What the rules hold against a plan: `input` is a JSON text in the shape of a plan document. None if they give no
     /// answer: an error, an undefined result, a limit exceeded.
     fn denials(&self, rules: &OwnRules, input: &[u8]) -> Option<Vec<Denial>>;
