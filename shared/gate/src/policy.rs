@@ -23,7 +23,7 @@ pub const LARGEST_BUDGET: u64 = 192 * 1024;
 pub const OWN_RULES_LIMIT: usize = 32 * 1024;
 
 /// The published JSON Schema of policy documents.
-pub const JSON_SCHEMA: &str = include_str!("policy/schema.json");
+pub const JSON_SCHEMA: &str = include_str!("../../../docs/schemas/policy.v1.json");
 
 /// The one schema of policies there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
