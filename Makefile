@@ -8,7 +8,7 @@ BUILD := cargo build --locked --workspace --all-targets
 
 .PHONY: help
 help: ## what there is to do
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
 
 .PHONY: prerequisites
 prerequisites:
@@ -33,6 +33,10 @@ up: setup build ## the laptop stack, kept running to play with; prints the envir
 .PHONY: down
 down: setup ## stops what `make up` started
 	@$(PYTHON) -m local.play down
+
+.PHONY: as-alice as-bob as-administrator
+as-alice as-bob as-administrator: ## prints somebody's environment on the stack of `make up`
+	@$(PYTHON) -m local.play as $(@:as-%=%)
 
 .PHONY: test
 test: setup build provider test-rust test-stack ## all tests, the end-to-end ones included

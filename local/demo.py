@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 
-from . import deploy
+from . import deploy, shop
 from .search import Search
-from .stack import ACCOUNT, REGION, ROOT, Stack, StackError
+from .stack import ROOT, Stack, StackError
 
 WAITS, REFUSED, FAILED = 8, 3, 4  # exit codes of the command line tool
 SECONDS = 120
@@ -71,9 +71,9 @@ class Narrator:
     def good(self, text):
         self._print(f"   {self._paint('32', 'ok')} {text}")
 
-    def bad(self, text):
+    def bad(self, what, text):
         sys.stdout.flush()
-        print(f"\n{self._paint('31', 'Not as told:')} {text}", file=sys.stderr, flush=True)
+        print(f"\n{self._paint('31', what)} {text}", file=sys.stderr, flush=True)
 
 
 class Person:
@@ -164,7 +164,7 @@ class Story:
         self.narrator.part("Set-up")
         self.gate = deploy.deploy_gate(self.stack, self._profile, say=tell)
         self.administrator = Person(self, "administrator", self.gate.admin())
-        self.alice, self.bob = (Person(self, name, self.gate.person(name)) for name in ("alice", "bob"))
+        self.alice, self.bob = (Person(self, name, self.gate.person(name)) for name in shop.PEOPLE)
         self.workspace = self.administrator.asks("workspace", "new-id")["id"]
         # From here on everything is new, and so are the passwords.
         self._search = Search(self.stack)
@@ -176,28 +176,11 @@ class Story:
         self.gate.secret(self.outputs, "database_password", self.first_secret)
         tell("telling the gate of a policy, two people, the workspace, and who may do what in it")
         shutil.copytree(ROOT / "local/sample", self.folder / "shop")
-        for kind, identity, spec in self.documents():
+        for kind, identity, spec in shop.documents(self.gate, self.workspace, self.outputs):
             document = {"kind": kind, "id": identity, "namespace": "demo", "owner": "administrator", "spec": spec}
             name = f"{kind}-{identity}.json" if kind != "workspace" else "workspace.json"
             (self.folder / name).write_text(json.dumps(document, indent=2) + "\n")
             self.administrator.does(kind, "put", name)
-
-    def documents(self):
-        """The configuration of the gate, as the administrator writes it."""
-        engine, outputs = self.gate.engine, self.outputs
-        yield "policy", "default", {"schema": "plangate.policy.v1"}
-        for person in ("alice", "bob"):
-            yield "principal", person, {"person": person, "iam": [{"account": ACCOUNT, "role": person}]}
-        yield "workspace", self.workspace, {
-            "name": "shop", "engine": {"name": engine.name, "version": engine.version}, "policy": "default",
-            "state": {"bucket": self.bucket, "key": outputs["StateKey"], "region": REGION},
-            "plan_role": outputs["PlanRoleArn"], "apply_role": outputs["ApplyRoleArn"],
-            "sealed_bucket": self.bucket, "sealed_key": outputs["SealedKeyArn"],
-            "secrets": [{"variable": "database_password", "parameter": f"{outputs['SecretPrefix']}database_password"}]}
-        # Both may approve: it is not the grant that will keep alice from approving what she proposed.
-        for person in ("alice", "bob"):
-            actions = ["read", "read-logs", "propose", "approve"]
-            yield "grant", f"{person}-in-shop", {"person": person, "workspaces": [self.workspace], "actions": actions}
 
     # -- the chapters ---------------------------------------------------------------------------------------------
 
@@ -358,11 +341,14 @@ def main():
             narrator.tell("stopping the stack")
         narrator.tell(f"All was as told. No process and no file is left. ({time.monotonic() - began:.0f} s)")
         return 0
-    except (NotAsTold, StackError) as error:
-        narrator.bad(error)
+    except NotAsTold as error:
+        narrator.bad("Not as told:", error)
+        return 1
+    except StackError as error:
+        narrator.bad("Error:", error)
         return 1
     except KeyboardInterrupt:
-        narrator.bad("broken off; everything that was started has been ended")
+        narrator.bad("Broken off:", "everything that was started has been ended")
         return 130
 
 

@@ -16,7 +16,8 @@ def test_every_failure_but_the_conclusions_own_leads_to_the_conclusion_or_to_a_p
     assert ends.pop("Conclude") == []  # a failed conclusion fails the execution, and the sweeper hears of it
     assert ends.pop("Review") == [(everything, "RequestApproval")]
     assert ends.pop("Admit") == [(["States.Timeout"], "Admit"), (everything, "Conclude")]
-    # A token that somebody else completed is no approval: the run waits on.
+    # A token that somebody else completed is no admission and no approval: the run waits on.
+    assert ends.pop("PreparePlan") == [(["NotAdmitted"], "Admit"), (everything, "Conclude")]
     assert ends.pop("Authorize") == [(["NotApproved"], "RequestApproval"), (everything, "Conclude")]
     assert ends.pop("RequestApproval") == [(["States.Timeout"], "Authorize"), (everything, "Conclude")]
     assert set(map(str, ends.values())) == {str([(everything, "Conclude")])}
@@ -78,7 +79,11 @@ def test_no_way_is_longer_than_fourteen_states_and_none_applies_without_authoriz
 
 
 @pytest.mark.parametrize("phase", ["plan", "apply"])
-def test_a_task_can_be_found_by_its_run_and_phase(phase):
+def test_a_task_can_be_found_by_the_run_and_the_phase_that_it_was_told(phase):
     arguments = STATES[phase.capitalize()]["Arguments"]
-    assert arguments["StartedBy"] == f"{{% $states.context.Execution.Input.run & '/{phase}' %}}"
-    assert len(f"run-{'0' * 26}/{phase}") <= 36  # what ECS takes
+    assert "StartedBy" not in arguments  # which Step Functions sets itself
+    (runner,) = arguments["Overrides"]["ContainerOverrides"]
+    assert {each["Name"]: each["Value"] for each in runner["Environment"]} == {
+        "PLANGATE_WORKSPACE": "{% $order.workspace %}", "PLANGATE_RUN": "{% $order.run %}", "PLANGATE_PHASE": "{% $order.phase %}"}
+    ordered = STATES[{"plan": "PreparePlan", "apply": "Authorize"}[phase]]["Assign"]["order"]
+    assert (ordered["run"], ordered["phase"]) == ("{% $states.result.Payload.run %}", phase)

@@ -52,6 +52,11 @@ impl Prepared {
         let limits = &phase.config.limits;
         let bundle = &phase.order.bundle;
         let place = Place { bucket: &bundle.bucket, key: &bundle.key };
+        if bundle.bytes > limits.bundle_bytes {
+            let detail =
+                format!("the bundle has {} bytes; more than {} are not unpacked", bundle.bytes, limits.bundle_bytes);
+            return Err(RunnerError::failed(FailureReason::BundleRefused, detail));
+        }
         let missing = || RunnerError::failed(FailureReason::BundleInvalid, format!("there is no bundle `{place}`"));
         let archive = phase.cloud.fetch(place, limits.bundle_bytes)?.ok_or_else(missing)?;
 

@@ -86,7 +86,7 @@ def test_a_computed_secret_is_masked_and_a_replacement_shown_as_one(world, works
         assert '"one"' in shown and '"another"' in shown, shown
         second.approve()
         second.ended_well("applied")
-    assert second.record["plan"]["lock_file"] == {"digest": digest_of((shop.folder / ".terraform.lock.hcl").read_bytes())}
+    assert second.record["plan"]["lock_file"] == digest_of((shop.folder / ".terraform.lock.hcl").read_bytes())
 
 
 def resource(run):
@@ -108,13 +108,13 @@ def test_a_provider_without_a_dependency_lock_is_refused_where_it_is_proposed(wo
     shop = workspace()
     configure_provider(shop, provider, THING)
     (shop.folder / ".terraform.lock.hcl").unlink()
-    assert shop.propose(expect=1).reason == "lock-file-missing"
+    assert shop.propose(expect=3).reason == "lock-file-missing"
 
 
 def test_a_lock_entry_without_a_hash_of_the_package_is_refused_where_it_is_proposed(workspace, provider):
     shop = workspace()
     configure_provider(shop, provider, THING, lock=provider_lock(provider).replace("h1:", "zh:"))
-    assert shop.propose(expect=1).reason == "lock-file-without-h1"
+    assert shop.propose(expect=3).reason == "lock-file-without-h1"
 
 
 @pytest.mark.parametrize("lock", ["none", "no entry", "no hash", "another hash", "another version"])
@@ -154,10 +154,10 @@ def test_a_plan_that_claims_to_be_of_another_dependency_lock_is_not_applied(worl
     with task_held(world, "plan", after=True) as post:
         run = shop.propose()
         post.reached()
-        forge_receipt(run, "plan", lambda receipt: receipt["planned"].update(lock_file={"digest": digest_of(b"another lock")}))
+        forge_receipt(run, "plan", lambda receipt: receipt["planned"].update(lock_file=digest_of(b"another lock")))
         post.open()
         run.wait("awaiting_approval").approve()
-    run.ended_well("failed", "lock-file-invalid")
+        run.ended_well("failed", "lock-file-invalid")
     nothing_applied(run)
     assert shop.state() is None
 
@@ -191,7 +191,7 @@ def test_a_configuration_that_the_engine_cannot_initialise_fails(workspace):
     shop.configure(PLAIN.replace(">= 1.9", ">= 99"))
     run = shop.propose()
     fails(run, "init-failed")
-    assert ">= 99" in "\n".join(run.log("plan"))
+    assert "does not support" in "\n".join(run.log("plan"))
 
 
 def test_a_secret_that_a_script_prints_bit_by_bit_is_not_in_the_log(world, workspace):
@@ -235,7 +235,7 @@ BACKEND = 'terraform {\n  backend "local" {\n    path = "elsewhere.tfstate"\n  }
 def test_an_override_file_that_brings_its_own_backend_is_refused(workspace, name):
     shop = workspace()
     shop.configure(BACKEND, name)
-    assert shop.propose(expect=1).reason == "backend-in-override"
+    assert shop.propose(expect=3).reason == "backend-in-override"
     run = propose_archive(shop, archive({"main.tf": PLAIN, name: BACKEND}), "applicable")
     assert name in fails(run, "bundle-refused")
 
@@ -276,23 +276,16 @@ def test_hostile_archives_are_refused_one_and_all(world, workspace):
     bundles["more files than allowed"] = archive({"main.tf": PLAIN, **{f"file-{number}": "" for number in range(60)}})
     bundles["no configuration"] = archive({"readme.txt": "nothing"})
     with world.runner(limits={"bundle_bytes": 200_000, "bundle_files": 50}):
-        runs = {name: propose_archive(shop, content) for name, content in bundles.items() if name != "more bytes than allowed"}
-        # Larger than the runner fetches at all.
-        runs["more bytes than allowed"] = propose_archive(shop, bundles["more bytes than allowed"])
+        runs = {name: propose_archive(shop, content) for name, content in bundles.items()}
         ends = {name: (run.end(), run.failure) for name, run in runs.items()}
     assert ends == dict.fromkeys(bundles, ("failed", "bundle-refused"))
     for run in runs.values():
         assert run.one_terminal_status() == "failed" and "plan-projected" not in run.happened()
 
 
-@pytest.mark.parametrize("content", [b"no archive at all", archive({"main.tf": PLAIN})[:-200], b""], ids=["noise", "cut short", "empty"])
+@pytest.mark.parametrize("content", [b"no archive at all", archive({"main.tf": PLAIN})[:-200]], ids=["noise", "cut short"])
 def test_a_damaged_archive_is_refused(workspace, content):
-    shop = workspace()
-    if content:
-        fails(propose_archive(shop, content), "bundle-invalid")
-    else:
-        body = {"workspace": shop.id, "digest": digest_of(content), "bytes": 0}
-        assert shop.world.person("alice").refused("POST", "/v1/bundles", body) == (400, "invalid-request")
+    fails(propose_archive(workspace(), content), "bundle-refused")
 
 
 def test_a_module_that_was_not_captured_is_not_fetched(workspace):
@@ -304,7 +297,7 @@ def test_a_module_that_was_not_captured_is_not_fetched(workspace):
 
 def test_a_module_outside_of_the_bundle_is_refused(workspace):
     shop = workspace()
-    fails(propose_archive(shop, archive({"main.tf": PLAIN + 'module "m" {\n  source = "../theirs"\n}\n'})), "module-not-captured")
+    fails(propose_archive(shop, archive({"main.tf": PLAIN + 'module "m" {\n  source = "../theirs"\n}\n'})), "bundle-refused")
 
 
 # -- the upload ----------------------------------------------------------------------------------------------------
@@ -315,7 +308,7 @@ def test_the_upload_takes_the_bytes_that_were_named_and_no_others(workspace):
     content, other = archive({"main.tf": PLAIN}), archive({"main.tf": PLAIN.replace("input = 1", "input = 2")})
     assert len(content) == len(other)
     assert upload(shop, other, digest_of(content)) >= 400
-    assert upload(shop, content + b"x", digest_of(content), size=len(content)) >= 400
+    assert upload(shop, content + b"x", digest_of(content), size=len(content), drop=("content-length",)) >= 400
     assert upload(shop, other, digest_of(content), drop=("x-amz-checksum-sha256",)) >= 400
     body = {"request_id": "not-uploaded", "workspace": shop.id, "kind": "plan-only", "bundle": digest_of(content)}
     assert shop.world.person("alice").refused("POST", "/v1/runs", body) == (409, "bundle-missing")

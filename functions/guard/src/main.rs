@@ -18,7 +18,7 @@ fn main() -> Result<ExitCode, lambda_runtime::Error> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn start() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::run(handle).await
+    plangate_lambda::run(&[], handle).await
 }
 
 async fn handle(clients: &'static Clients, input: StepInput, now: Timestamp) -> Result<guard::Guarded, FunctionError> {

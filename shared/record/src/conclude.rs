@@ -94,14 +94,17 @@ fn dead_plan(run: &Run, error: Option<&str>, actor: &Actor) -> Ending {
     }
     let failure = match error {
         Some("States.Timeout") => failure(FailureReason::PlanTimedOut, "the plan task took longer than it may"),
-        Some(name) => failure(FailureReason::PlanTaskFailed, format!("the plan task ended without a receipt: {name}")),
+        Some(name) => {
+            failure(FailureReason::PlanTaskFailed, format!("the plan left no receipt that was taken in: {name}"))
+        }
         None => failure(FailureReason::ExecutionAborted, "the run's execution ended while its plan was being made"),
     };
     Ending::failed(failure, actor.clone())
 }
 
-/// Finds out what became of an apply: by its receipt; else by its result; else by the claim, which whoever writes it
-/// first has for good. Nothing is concluded from time alone.
+/// Finds out what became of an apply: by what the runner says that it did; else by the claim, which whoever writes it
+/// first has for good. Nothing is concluded from time alone, and a receipt that says that nothing was done is believed
+/// only once the claim is the gate's: another task of the run may have left another word, or still apply.
 async fn settle_apply(
     objects: &dyn Objects,
     tasks: &dyn Tasks,
@@ -109,10 +112,7 @@ async fn settle_apply(
     actor: &Actor,
     now: Timestamp,
 ) -> Result<(RunRow, Ending), Error> {
-    if let Some(ending) = by_receipt(objects, &mut row.run, actor).await? {
-        return Ok((row, ending));
-    }
-    if let Some(ending) = by_result(objects, &mut row.run, actor).await? {
+    if let Some(ending) = told(objects, &mut row.run, actor).await? {
         return Ok((row, ending));
     }
     let run = &row.run;
@@ -137,24 +137,42 @@ async fn settle_apply(
     };
     let stopped = tasks.stop(&run.id, Phase::Apply).await? == TaskState::Stopped;
     if !claimed {
-        let failure = failure(FailureReason::ApplyNotStarted, "the apply task ended before it took the claim");
-        return Ok((row, Ending::failed(failure, actor.clone())));
+        // Nothing was applied, and nothing ever will be.
+        let refused = receipt(objects, &row.run).await?.and_then(|receipt| take(&mut row.run, receipt));
+        let not_started = || failure(FailureReason::ApplyNotStarted, "the apply task ended before it took the claim");
+        let ending = match refused {
+            Some(refused) if refused.reason != FailureReason::ClaimTaken => ending(&row.run, Some(refused), actor),
+            _ => Ending::failed(not_started(), actor.clone()),
+        };
+        return Ok((row, ending));
     }
     if !stopped {
         return Err(Error::StillRunning);
     }
     // It may have had its last word between the first look and its end.
-    if let Some(ending) = by_receipt(objects, &mut row.run, actor).await? {
+    if let Some(ending) = told(objects, &mut row.run, actor).await? {
         return Ok((row, ending));
     }
-    if let Some(ending) = by_result(objects, &mut row.run, actor).await? {
-        return Ok((row, ending));
-    }
-    let failure = failure(FailureReason::ApplyOutcomeUnknown, "the apply took the claim and left no result");
-    Ok((row, Ending::failed(failure, actor.clone())))
+    let unknown = match receipt(objects, &row.run).await?.and_then(|receipt| receipt.failure) {
+        Some(unknown) if unknown.reason == FailureReason::ApplyOutcomeUnknown => unknown,
+        _ => failure(FailureReason::ApplyOutcomeUnknown, "the apply took the claim and left no result"),
+    };
+    Ok((row, Ending::failed(unknown, actor.clone())))
 }
 
-async fn by_receipt(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Result<Option<Ending>, Error> {
+/// The ending of an apply of which the runner has told what it did.
+async fn told(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Result<Option<Ending>, Error> {
+    match receipt(objects, run).await? {
+        Some(receipt) if receipt.applied.is_some() => {
+            let failure = take(run, receipt);
+            Ok(Some(ending(run, failure, actor)))
+        }
+        _ => by_result(objects, run, actor).await,
+    }
+}
+
+/// The receipt of a run's apply, if there is one that can be believed.
+async fn receipt(objects: &dyn Objects, run: &Run) -> Result<Option<Receipt>, Error> {
     let key = receipt_key(&run.workspace, &run.id, Phase::Apply);
     let Some(object) = objects.get(&key, None, RECEIPT_LIMIT as u64).await? else { return Ok(None) };
     let Ok(receipt) = Receipt::parse_untrusted(&object.bytes) else {
@@ -165,19 +183,26 @@ async fn by_receipt(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Resu
         tracing::error!(run = %run.id, problem, "the apply receipt is not this run's; the result and the claim decide");
         return Ok(None);
     }
-    let taken = receipt.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ClaimTaken);
-    if taken && receipt.applied.is_none() {
-        // A second task's word about itself says nothing of the first one's.
-        return Ok(None);
-    }
+    Ok(Some(receipt))
+}
+
+/// Records what a receipt says; gives its failure. An outcome that nobody can know is none that may pass for known.
+fn take(run: &mut Run, receipt: Receipt) -> Option<PhaseFailure> {
     if let Some(apply) = &mut run.apply {
         apply.caller = Some(receipt.caller);
         apply.state_lock = Some(receipt.state_lock);
     }
+    let unknown = receipt.applied.as_ref().is_some_and(|applied| !applied.outcome_is_known());
     if let Some(applied) = receipt.applied {
         record(run, applied);
     }
-    Ok(Some(ending(run, receipt.failure, actor)))
+    match receipt.failure {
+        Some(told) if unknown => Some(PhaseFailure { reason: FailureReason::ApplyOutcomeUnknown, ..told }),
+        None if unknown => {
+            Some(failure(FailureReason::ApplyOutcomeUnknown, "the state does not tell what the engine did"))
+        }
+        told => told,
+    }
 }
 
 async fn by_result(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Result<Option<Ending>, Error> {
@@ -190,9 +215,13 @@ async fn by_result(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Resul
         return Ok(None);
     }
     let code = result.applied.exit_code;
+    let reason = match (code, result.applied.outcome_is_known()) {
+        (0, true) => None,
+        (_, true) => Some(FailureReason::ApplyErrored),
+        (_, false) => Some(FailureReason::ApplyOutcomeUnknown),
+    };
     record(run, result.applied);
-    let failure = (code != 0)
-        .then(|| failure(FailureReason::ApplyErrored, format!("the engine's apply ended with exit code {code}")));
+    let failure = reason.map(|reason| failure(reason, format!("the engine's apply ended with exit code {code}")));
     Ok(Some(ending(run, failure, actor)))
 }
 

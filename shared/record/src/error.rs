@@ -75,6 +75,9 @@ pub enum Error {
         /// As what.
         status: Status,
     },
+    /// The run has not been admitted yet.
+    #[error("the run is not admitted")]
+    NotAdmitted,
     /// Nobody has approved the run yet.
     #[error("the run is not approved")]
     NotApproved,
@@ -100,6 +103,7 @@ impl Error {
             Self::NoSuchRun => "NoSuchRun",
             Self::NotReady { .. } => "NotReady",
             Self::Ended { .. } => "Ended",
+            Self::NotAdmitted => "NotAdmitted",
             Self::NotApproved => "NotApproved",
             Self::Transition(_) => "TransitionRefused",
             Self::Refused(_) => "Refused",

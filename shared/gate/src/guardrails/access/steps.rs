@@ -23,8 +23,13 @@ impl Steps {
 
     /// Takes one. False if there are none left: then whatever was to be shown is not shown.
     pub(super) fn take(&self) -> bool {
-        let left = self.0.get();
-        self.0.set(left.saturating_sub(1));
-        left > 0
+        self.take_many(1)
+    }
+
+    /// Takes as many. False if there are not that many left, and then none are.
+    pub(super) fn take_many(&self, many: usize) -> bool {
+        let left = u64::try_from(many).ok().and_then(|many| self.0.get().checked_sub(many));
+        self.0.set(left.unwrap_or_default());
+        left.is_some()
     }
 }

@@ -121,12 +121,14 @@ impl Glob {
     /// Whether there may be a text that both patterns match.
     pub(super) fn meets(&self, other: &Self, steps: &Steps) -> bool {
         let width = other.0.len() + 1;
-        let mut seen = vec![false; (self.0.len() + 1) * width];
+        let pieces = (self.0.len() + 1).saturating_mul(width);
+        // So many places there are to look at, and each needs memory. No pattern of AWS is a thousand characters long.
+        if pieces > 1 << 20 || !steps.take_many(pieces) {
+            return true;
+        }
+        let mut seen = vec![false; pieces];
         let mut open = vec![(0, 0)];
         while let Some((at, read)) = open.pop() {
-            if !steps.take() {
-                return true;
-            }
             if at > self.0.len() || read > other.0.len() {
                 continue;
             }

@@ -5,6 +5,7 @@ use crate::guardrails::access::table::Missing::Nothing;
 use crate::guardrails::access::table::{Kind, POLICY, Presence, closed, policy};
 
 pub(super) const KINDS: &[Kind] = &[
+    // The tags of an identity are what policies ask of it.
     closed(
         "aws_iam_role",
         Presence::Object,
@@ -14,6 +15,8 @@ pub(super) const KINDS: &[Kind] = &[
             ("inline_policy", Documents),
             ("managed_policy_arns", Exact),
             ("permissions_boundary", Limit),
+            ("tags", Exact),
+            ("tags_all", Exact),
         ],
         &["force_detach_policies", "max_session_duration", "role_last_used"],
     ),

@@ -1,0 +1,307 @@
+//! The API over stores in memory: what IAM identity may see what, and how large things are answered.
+
+use async_trait::async_trait;
+use plangate_gate::digest::Digest;
+use plangate_gate::documents::DocumentKind;
+use plangate_gate::ids::{RunId, WorkspaceId};
+use plangate_gate::order::{Phase, StoredObject};
+use plangate_gate::run::{Counts, Kind, ProjectionRecord, Proposer, Run};
+use plangate_gate::time::Timestamp;
+use plangate_record::logs::{LiveLogs, LogPage};
+use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
+use plangate_record::objects::{ObjectError, Presigned, Presigner, bundle_key, projection_key};
+use plangate_record::rows::run_key;
+use plangate_record::store::{Item, Store, Write};
+use plangate_record::workflow::WorkflowError;
+use plangate_record::{documents, propose};
+use plangate_wire::{DocumentPut, ProposeRequest};
+use serde_json::{Value, json};
+
+use crate::gate::Gate;
+use crate::routes;
+
+const ADMINISTRATOR: &str = "arn:aws:iam::111122223333:role/administrator";
+
+/// Signs nothing, and says what it was asked to sign.
+struct Addresses;
+
+#[async_trait]
+impl Presigner for Addresses {
+    async fn put(&self, key: &str, digest: &Digest, bytes: u64) -> Result<Presigned, ObjectError> {
+        Ok(Presigned { url: format!("https://put/{key}"), headers: vec![(digest.to_string(), bytes.to_string())] })
+    }
+    async fn get(&self, key: &str) -> Result<Presigned, ObjectError> {
+        Ok(Presigned { url: format!("https://get/{key}"), headers: Vec::new() })
+    }
+}
+
+/// A task that has not said anything.
+struct Silence;
+
+#[async_trait]
+impl LiveLogs for Silence {
+    async fn page(&self, _: &RunId, _: Phase, _: Option<&str>) -> Result<LogPage, WorkflowError> {
+        Ok(LogPage::default())
+    }
+}
+
+#[derive(Default)]
+struct World {
+    store: MemoryStore,
+    objects: MemoryObjects,
+    workflow: MemoryWorkflow,
+}
+
+fn now() -> Timestamp {
+    "2026-11-30T05:00:00Z".parse().unwrap()
+}
+
+fn workspace() -> WorkspaceId {
+    WorkspaceId::new([5; 10])
+}
+
+impl World {
+    /// `ana` may read and propose in one workspace; `eve` is known and may do nothing.
+    async fn new() -> Self {
+        let world = Self::default();
+        let id = workspace().to_string();
+        let spec = json!({
+            "name": "payments", "engine": { "name": "opentofu", "version": "1.11.6" },
+            "state": { "bucket": "sealed", "key": "state/terraform.tfstate", "region": "eu-central-1" },
+            "plan_role": format!("arn:aws:iam::111122223333:role/plangate/plan/{id}-plan"),
+            "apply_role": format!("arn:aws:iam::111122223333:role/plangate/apply/{id}-apply"),
+            "sealed_bucket": "sealed", "sealed_key": "arn:aws:kms:eu-central-1:111122223333:key/1", "policy": "default",
+        });
+        world.put(DocumentKind::Policy, "default", json!({ "schema": "plangate.policy.v1" })).await;
+        world.put(DocumentKind::Workspace, &id, spec).await;
+        for person in ["ana", "eve"] {
+            let iam = json!([{ "account": "111122223333", "role": person }]);
+            world.put(DocumentKind::Principal, person, json!({ "person": person, "iam": iam })).await;
+        }
+        let grant = json!({ "person": "ana", "workspaces": [id], "actions": ["read", "read-logs", "propose"] });
+        world.put(DocumentKind::Grant, "ana", grant).await;
+        world
+    }
+
+    async fn put(&self, kind: DocumentKind, id: &str, spec: Value) {
+        let request_id = format!("put-{}-{id}", kind.as_str()).parse().unwrap();
+        let (namespace, owner) = ("default".to_owned(), "platform".to_owned());
+        let put = DocumentPut { etag: None, request_id, validate_only: false, namespace, owner, spec };
+        let person = "administrator".parse().unwrap();
+        documents::put(&self.store, kind, id, &put, &person, ADMINISTRATOR, now()).await.unwrap();
+    }
+
+    async fn run(&self, number: u8) -> Run {
+        let bundle = Digest::of(b"bundle");
+        self.objects.replace(&bundle_key(&workspace(), &bundle), b"bundle");
+        let request = ProposeRequest {
+            request_id: format!("request-{number}").parse().unwrap(),
+            workspace: workspace(),
+            kind: Kind::Applicable,
+            bundle,
+            origin: Default::default(),
+            derived_from: None,
+            on_behalf_of: None,
+        };
+        let proposer = Proposer { person: "ana".parse().unwrap(), arn: "arn".into(), on_behalf_of: None };
+        let id = RunId::new(now(), [number; 10]);
+        let Self { store, objects, workflow } = self;
+        propose::propose(store, objects, workflow, "exchange", &request, &proposer, id, now()).await.unwrap()
+    }
+
+    /// Gives a run a projection of these bytes, as `project` does.
+    async fn project(&self, run: &Run, bytes: &[u8]) {
+        let key = projection_key(&run.workspace, &run.id);
+        self.objects.replace(&key, bytes);
+        let digest = Digest::of(bytes);
+        let object =
+            StoredObject { bucket: "exchange".into(), key, version_id: None, digest, bytes: bytes.len() as u64 };
+        let projection = Some(ProjectionRecord { object, counts: Counts::default() });
+        let stored = self.store.get(&run_key(&run.id)).await.unwrap().unwrap();
+        let body = serde_json::to_string(&Run { projection, ..run.clone() }).unwrap();
+        self.store.transact(vec![Write::Put(Item { body, ..stored })]).await.unwrap();
+    }
+
+    async fn ask(&self, role: &str, method: &str, path: &str, body: Option<Value>) -> (u16, String) {
+        let arn = format!("arn:aws:sts::111122223333:assumed-role/{role}/session");
+        let (raw_path, query) = path.split_once('?').unwrap_or((path, ""));
+        let query: serde_json::Map<String, Value> =
+            query.split('&').filter_map(|p| p.split_once('=')).map(|(k, v)| (k.to_owned(), v.into())).collect();
+        let event = json!({
+            "version": "2.0", "rawPath": raw_path, "queryStringParameters": query,
+            "requestContext": {
+                "requestId": "r", "http": { "method": method, "path": raw_path },
+                "authorizer": { "iam": { "userArn": arn, "userId": "AROAEXAMPLEEXAMPLE:session", "accountId": "111122223333" } },
+            },
+            "body": body.map(|body| body.to_string()), "isBase64Encoded": false,
+        });
+        let gate = Gate {
+            store: &self.store,
+            objects: &self.objects,
+            presigner: &Addresses,
+            workflow: &self.workflow,
+            logs: &Silence,
+            bucket: "exchange",
+            administrator: ADMINISTRATOR,
+            now: now(),
+        };
+        let answer = routes::answer(&gate, &serde_json::from_value(event).unwrap()).await;
+        (answer.status_code, answer.body)
+    }
+
+    async fn reason(&self, role: &str, method: &str, path: &str, body: Option<Value>) -> String {
+        let (_, body) = self.ask(role, method, path, body).await;
+        let body: Value = serde_json::from_str(&body).unwrap();
+        body["error"]["reason"].as_str().unwrap_or("none").to_owned()
+    }
+}
+
+#[tokio::test]
+async fn who_may_not_learns_nothing_of_what_exists() {
+    let world = World::new().await;
+    let run = world.run(1).await.id;
+    let absent = RunId::new(now(), [9; 10]);
+    let elsewhere = WorkspaceId::new([9; 10]);
+    for role in ["eve", "nobody"] {
+        let mut answers = Vec::new();
+        for id in [run.as_str(), absent.as_str(), "run-nonsense"] {
+            answers.push(world.ask(role, "GET", &format!("/v1/runs/{id}"), None).await);
+            answers.push(world.ask(role, "GET", &format!("/v1/runs/{id}/audit"), None).await);
+            answers.push(world.ask(role, "POST", &format!("/v1/runs/{id}/cancel"), Some(json!({}))).await);
+        }
+        for id in [workspace(), elsewhere.clone()] {
+            answers.push(world.ask(role, "GET", &format!("/v1/workspaces/{id}"), None).await);
+            let bundle = json!({ "workspace": id, "digest": Digest::of(b"x"), "bytes": 1 });
+            answers.push(world.ask(role, "POST", "/v1/bundles", Some(bundle)).await);
+        }
+        answers.dedup();
+        assert_eq!(answers.len(), 1, "{role} could tell: {answers:?}");
+        assert_eq!(answers[0].0, 403);
+    }
+    assert_eq!(world.ask("ana", "GET", &format!("/v1/runs/{run}"), None).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_small_projection_is_answered_to_the_byte_and_a_large_one_by_its_address() {
+    let world = World::new().await;
+    let (small, large) = (world.run(1).await, world.run(2).await);
+    let path = |run: &Run| format!("/v1/runs/{}/projection", run.id);
+    assert_eq!(world.reason("ana", "GET", &path(&small), None).await, "not-there-yet");
+
+    // Digits and escapes that a reader and writer of JSON would not keep.
+    let exact = br#"{"format":1,"n":1.50000000000000000000,"s":"\u0041"}"#;
+    world.project(&small, exact).await;
+    let (status, body) = world.ask("ana", "GET", &path(&small), None).await;
+    assert_eq!(status, 200);
+    assert!(body.contains(std::str::from_utf8(exact).unwrap()), "{body}");
+
+    let many = format!("{{\"format\":1,\"s\":\"{}\"}}", "x".repeat(5_000_000));
+    world.project(&large, many.as_bytes()).await;
+    let (status, body) = world.ask("ana", "GET", &path(&large), None).await;
+    let answer: plangate_wire::ProjectionAnswer = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, answer.bytes, answer.digest), (200, many.len() as u64, Digest::of(many.as_bytes())));
+    assert!(answer.projection.is_none() && answer.url.unwrap().starts_with("https://get/projections/"));
+
+    world.project(&world.run(3).await, exact).await;
+    world.objects.replace(&projection_key(&workspace(), &world.run(3).await.id), b"{}");
+    assert_eq!(world.reason("ana", "GET", &path(&world.run(3).await), None).await, "internal", "another is not shown");
+}
+
+#[tokio::test]
+async fn a_request_says_what_its_schema_says_and_nothing_else() {
+    let world = World::new().await;
+    let digest = Digest::of(b"x");
+    let cases = [
+        (
+            "POST",
+            "/v1/bundles",
+            json!({ "workspace": workspace(), "digest": digest, "bytes": 1, "force": true }),
+            "invalid-request",
+        ),
+        ("POST", "/v1/bundles", json!({ "workspace": workspace(), "digest": "sha1:x", "bytes": 1 }), "invalid-request"),
+        (
+            "POST",
+            "/v1/bundles",
+            json!({ "workspace": workspace(), "digest": digest, "bytes": 1_u64 << 40 }),
+            "bundle-too-large",
+        ),
+        (
+            "POST",
+            "/v1/runs",
+            json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": digest }),
+            "bundle-missing",
+        ),
+        (
+            "POST",
+            "/v1/runs",
+            json!({ "request_id": "request-1", "workspace": workspace(), "kind": "forced", "bundle": digest }),
+            "invalid-request",
+        ),
+        (
+            "POST",
+            "/v1/runs",
+            json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": digest, "on_behalf_of": "cleo" }),
+            "invalid-request",
+        ),
+        ("DELETE", "/v1/runs", json!({}), "no-such-route"),
+        ("GET", "/v2/runs", json!({}), "no-such-route"),
+        ("GET", "/v1/runs?limit=0", json!({}), "invalid-request"),
+        ("GET", "/v1/runs?sort=age", json!({}), "invalid-request"),
+        ("GET", "/v1/runs?cursor=1", json!({}), "invalid-request"),
+    ];
+    for (method, path, body, expected) in cases {
+        assert_eq!(world.reason("ana", method, path, Some(body.clone())).await, expected, "{method} {path} {body}");
+    }
+}
+
+#[tokio::test]
+async fn runs_come_newest_first_in_pages_that_lose_none() {
+    let world = World::new().await;
+    let mut all = Vec::new();
+    for number in 1..=5 {
+        all.insert(0, world.run(number).await.id.to_string());
+    }
+    let mut seen = Vec::new();
+    let mut path = "/v1/runs?limit=2".to_owned();
+    loop {
+        let (_, body) = world.ask("ana", "GET", &path, None).await;
+        let page: plangate_wire::RunsAnswer = serde_json::from_str(&body).unwrap();
+        seen.extend(page.runs.iter().map(|view| view.run.id.to_string()));
+        let Some(cursor) = page.cursor else { break };
+        path = format!("/v1/runs?limit=2&cursor={cursor}");
+    }
+    assert_eq!(seen, all);
+    let (_, body) = world.ask("eve", "GET", "/v1/runs", None).await;
+    assert_eq!(body, r#"{"runs":[]}"#);
+}
+
+#[test]
+fn a_page_fits_into_an_answer_and_is_never_empty() {
+    let items: Vec<String> = (0..5).map(|_| "x".repeat(1_500_000)).collect();
+    assert_eq!(crate::reading::within(&items, 100), 2);
+    assert_eq!(crate::reading::within(&items, 1), 1);
+    assert_eq!(
+        crate::reading::within(&["x".repeat(9_000_000)], 100),
+        1,
+        "one that is too large is not lost in silence"
+    );
+    assert_eq!(crate::reading::within(&Vec::<String>::new(), 100), 0);
+}
+
+#[tokio::test]
+async fn a_bot_names_the_person_it_speaks_for() {
+    let world = World::new().await;
+    let iam = json!([{ "account": "111122223333", "role": "pipeline" }]);
+    world.put(DocumentKind::Principal, "pipeline", json!({ "person": "pipeline", "bot": true, "iam": iam })).await;
+    let grant = json!({ "person": "pipeline", "workspaces": [workspace()], "actions": ["propose", "approve"] });
+    world.put(DocumentKind::Grant, "pipeline", grant).await;
+    let bundle = Digest::of(b"bundle");
+    world.objects.replace(&bundle_key(&workspace(), &bundle), b"bundle");
+    let mut proposal = json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": bundle, "origin": "ci" });
+    assert_eq!(world.reason("pipeline", "POST", "/v1/runs", Some(proposal.clone())).await, "invalid-request");
+    proposal["on_behalf_of"] = "ana".into();
+    let (status, body) = world.ask("pipeline", "POST", "/v1/runs", Some(proposal)).await;
+    assert_eq!(status, 201, "{body}");
+    let answer: plangate_wire::RunAnswer = serde_json::from_str(&body).unwrap();
+    assert_eq!(answer.run.run.proposer.on_behalf_of.unwrap().as_str(), "ana");
+}
