@@ -18,5 +18,5 @@ tar --format=gnu -cf corpus/bundle/language.tar -C ../shared/bundle/tests/bundle
 
 for target in document verdict policy bundle; do
     echo "== $target, $seconds s"
-    cargo fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+    cargo fuzz run --sanitizer none "$target" -- -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1
 done
