@@ -68,3 +68,7 @@ fmt: ## formats the Rust code
 .PHONY: bench
 bench: prerequisites ## the decision core on documents of 5, 50 and 200 MB, held against its bounds
 	@cargo bench --locked --package plangate-gate --bench core
+
+.PHONY: fuzz
+fuzz: prerequisites ## arbitrary bytes at each reader of outside input, FUZZ_SECONDS (60) for each
+	@fuzz/run.sh $(or $(FUZZ_SECONDS),60)

@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Guard(Guard),
     /// Build a folder's bundle, on this machine alone
     Bundle(BundleFolder),
+    /// Run the vectors of a folder on this program's decision core
+    Conformance(Conformance),
 }
 
 /// `propose`
@@ -319,6 +321,14 @@ pub(crate) struct Guard {
     pub(crate) policy: PathBuf,
     /// A plan document, as `show -json` of the engine writes it; `-` is standard input
     pub(crate) file: PathBuf,
+}
+
+/// `conformance`
+#[derive(Debug, Args)]
+pub(crate) struct Conformance {
+    /// The folder with the cases, one folder each
+    #[arg(default_value = "vectors")]
+    pub(crate) folder: PathBuf,
 }
 
 /// `bundle`

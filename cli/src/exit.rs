@@ -33,7 +33,7 @@ pub(crate) enum Exit {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0  done; of a run that was followed: applied, no changes, or planned
-  1  error: no connection, an unreadable file, a broken audit chain
+  1  error: no connection, an unreadable file, a broken audit chain, a broken vector
   2  the command line cannot be understood
   3  refused: by the gate, by a guardrail, or by a check on your side
   4  the run failed

@@ -4,6 +4,7 @@ mod address;
 mod api;
 mod args;
 mod audit;
+mod conformance;
 mod console;
 mod decide;
 mod documents;
@@ -35,6 +36,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
+    // Rules of a workspace's own are evaluated by this program, started again.
+    if let Some(exit) = plangate_rules::serve() {
+        return exit;
+    }
     let cli = Cli::parse();
     let console = Console::of_process(cli.json);
     let exit = match dispatch(cli, &console) {
@@ -93,6 +98,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),
+        Command::Conformance(args) => conformance::conformance(console, &args),
     }
 }
 

@@ -146,3 +146,23 @@ fn a_new_workspace_id_is_one() {
     let said = said(&["workspace", "new-id"]);
     assert!(said.out.trim_end().parse::<plangate_gate::ids::WorkspaceId>().is_ok(), "{said:?}");
 }
+
+#[test]
+fn the_vectors_hold_and_one_that_does_not_is_told_with_its_reason() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors");
+    let all = said(&["conformance", vectors]);
+    assert_eq!(all.code, 0, "{all:?}");
+    assert!(all.out.lines().any(|line| line.starts_with("holds V01-five-locations  ")), "{all:?}");
+    assert!(all.out.ends_with(" cases, 0 broken\n"), "{all:?}");
+
+    let own = folder();
+    let case = r#"{"title":"t","shows":["V14"],"expected":{"verdict":"approve"}}"#;
+    std::fs::create_dir(own.path().join("mine")).unwrap();
+    write(own.path(), "mine/case.json", case);
+    write(own.path(), "mine/verdict.json", r#"{"decision":"reject"}"#);
+    let broken = said(&["conformance", own.path().to_str().unwrap()]);
+    assert_eq!(broken.code, 1, "{broken:?}");
+    assert!(broken.out.contains(r#"BROKEN mine  the verdict: expected "approve", got "escalate""#), "{broken:?}");
+    assert_eq!(said(&["conformance", own.path().to_str().unwrap(), "--json"]).json()["broken"], 1);
+    assert_eq!(said(&["conformance", own.path().join("mine").to_str().unwrap()]).code, 1, "no case stands in it");
+}

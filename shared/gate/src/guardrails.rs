@@ -7,6 +7,7 @@
 mod access;
 mod finding;
 mod gate;
+mod own;
 mod rules;
 
 use crate::digest::Digest;
@@ -16,6 +17,7 @@ use crate::projection::Projection;
 use crate::run::{FindingRecord, GuardrailRecord, RuleSetRecord};
 
 pub use finding::{Finding, Reason};
+pub use own::{Denial, NoRuleEngine, RuleEngine};
 
 /// The findings that a run's record keeps; how many there were in all it says besides.
 const RECORDED: usize = 100;
@@ -101,8 +103,22 @@ impl Guardrails {
 
     /// Judges a plan. `document` is what reading it gave, `projection` is what was made of it; where there is a
     /// document there must be a projection.
+    ///
+    /// A policy with rules of its own is never satisfied here: those need [`Guardrails::evaluate_with`].
     #[must_use]
     pub fn evaluate(
+        document: Result<&PlanDocument<'_>, &DocumentError>,
+        projection: Option<&Projection>,
+        policy: &Policy,
+        context: &GuardContext,
+    ) -> Outcome {
+        Self::evaluate_with(&NoRuleEngine, document, projection, policy, context)
+    }
+
+    /// As [`Guardrails::evaluate`], with an engine for the rules of the workspace's own.
+    #[must_use]
+    pub fn evaluate_with(
+        engine: &dyn RuleEngine,
         document: Result<&PlanDocument<'_>, &DocumentError>,
         projection: Option<&Projection>,
         policy: &Policy,
@@ -131,6 +147,12 @@ impl Guardrails {
         let size = projection.map_or(0, |projection| projection.bytes().len());
         if u64::try_from(size).is_ok_and(|size| size > policy.projection_budget_bytes) {
             findings.push(Finding::plan(Reason::ProjectionOverBudget));
+        }
+        if let (Some(rules), Some(projection)) = (&policy.own_rules, projection) {
+            // A projection that is too large for people is too large for rules: that reason stands already.
+            if !findings.iter().any(|finding| finding.reason == Reason::ProjectionOverBudget) {
+                own::check(engine, rules, projection, &mut findings);
+            }
         }
         if findings.is_empty() {
             return Outcome::Eligible(Eligible { policy: policy.digest() });
@@ -170,6 +192,7 @@ impl Outcome {
         GuardrailRecord {
             rule_set: Guardrails::rule_set().into(),
             policy,
+            own_rules: None,
             eligible: self.is_eligible(),
             findings: findings.iter().take(RECORDED).map(FindingRecord::from).take_while(fits).collect(),
             findings_total: findings.len() as u64,

@@ -84,6 +84,11 @@ impl<'a> Reader<'a> {
         self.slice(from, self.at)
     }
 
+    /// The byte offset of what comes next.
+    pub(crate) const fn offset(&self) -> usize {
+        self.at
+    }
+
     /// An error at the current position.
     pub(crate) fn error(&self, problem: &'static str) -> ReadError {
         ReadError::new(self.at, problem)

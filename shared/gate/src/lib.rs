@@ -6,6 +6,7 @@
 pub mod actions;
 pub mod audit;
 pub mod canonical;
+pub mod conformance;
 pub mod digest;
 pub mod document;
 pub mod documents;

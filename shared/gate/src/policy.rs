@@ -1,6 +1,8 @@
 //! A workspace's policy: what the guardrails hold a plan against (`R31`). A strict document; what it does not say is
 //! denied where denying is the sound default.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::canonical;
@@ -17,8 +19,11 @@ pub const DEFAULT_BUDGET: u64 = 128 * 1024;
 /// The largest budget that a policy may give: a projection has to fit where payloads are capped at 256 KB.
 pub const LARGEST_BUDGET: u64 = 192 * 1024;
 
+/// The most text that own rules may have in all, in bytes.
+pub const OWN_RULES_LIMIT: usize = 32 * 1024;
+
 /// The published JSON Schema of policy documents.
-pub const JSON_SCHEMA: &str = include_str!("policy/schema.json");
+pub const JSON_SCHEMA: &str = include_str!("../../../docs/schemas/policy.v1.json");
 
 /// The one schema of policies there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -100,6 +105,34 @@ pub enum AccessWidening {
     Allow,
 }
 
+/// Rules of a workspace's own, in Rego: `package main`, and what its set `deny` holds speaks against a plan. They come
+/// with the policy, from the control plane, and never from a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnRules {
+    /// The modules' texts, by file name.
+    pub modules: BTreeMap<String, String>,
+}
+
+impl OwnRules {
+    /// The digest of the canonical bytes: by it a run's record says which rules judged (`R33`).
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        // Made of texts alone: writing it cannot fail.
+        Digest::of(&canonical::to_bytes(self).unwrap_or_default())
+    }
+
+    /// Whether there are modules, with plain names, and no more than [`OWN_RULES_LIMIT`] of text.
+    fn is_bounded(&self) -> bool {
+        let plain = |name: &str| {
+            let letters = name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-/".contains(&b));
+            letters && name.ends_with(".rego") && name.len() <= 100
+        };
+        let size: usize = self.modules.values().map(String::len).sum();
+        !self.modules.is_empty() && size <= OWN_RULES_LIMIT && self.modules.keys().all(|name| plain(name))
+    }
+}
+
 /// A workspace's policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,6 +176,9 @@ pub struct Policy {
     /// changed resource in which one of them stands touches the gate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gate_resources: Vec<Pattern>,
+    /// Rules of the workspace's own, in Rego.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_rules: Option<OwnRules>,
 }
 
 const fn yes() -> bool {
@@ -179,6 +215,7 @@ impl Default for Policy {
             access_widening: AccessWidening::Deny,
             withhold: Vec::new(),
             gate_resources: Vec::new(),
+            own_rules: None,
         }
     }
 }
@@ -225,6 +262,8 @@ impl Policy {
         )?;
         let budget = (1..=LARGEST_BUDGET).contains(&self.projection_budget_bytes);
         require(budget, "projection_budget_bytes", "is between 1 and 196608")?;
+        let bounded = self.own_rules.as_ref().is_none_or(OwnRules::is_bounded);
+        require(bounded, "own_rules", "has modules with names that end in `.rego`, and at most 32768 bytes of text")?;
         let withheld = |rule: &Withheld| !rule.types.is_empty() && !rule.paths.is_empty();
         let patterns = self.withhold.iter().all(withheld) && Withhold::of(&self.withhold).is_ok();
         require(patterns, "withhold", "names types and paths by patterns of 1 to 512 bytes")
@@ -291,6 +330,8 @@ mod tests {
             r#"{"schema":"plangate.policy.v1","protect":[{"types":[""],"on":["any"]}]}"#,
             r#"{"schema":"plangate.policy.v1","withhold":[{"types":["a"],"paths":[]}]}"#,
             r#"{"schema":"plangate.policy.v1","access_widening":"maybe"}"#,
+            r#"{"schema":"plangate.policy.v1","own_rules":{"modules":{}}}"#,
+            r#"{"schema":"plangate.policy.v1","own_rules":{"modules":{"a.txt":"package main"}}}"#,
             r#"{"schema":"plangate.policy.v1"} x"#,
         ] {
             assert!(parse(bad).is_err(), "{bad}");
@@ -327,6 +368,7 @@ mod tests {
             allowed_providers: Some(Vec::new()),
             withhold: vec![Withheld { types: vec!["a".to_owned()], paths: vec!["b".to_owned()] }],
             gate_resources: vec![Pattern::new("g").unwrap()],
+            own_rules: Some(OwnRules { modules: [("a.rego".to_owned(), "package main".to_owned())].into() }),
             ..Policy::default()
         };
         let written = serde_json::to_value(&full).unwrap();
@@ -341,6 +383,7 @@ mod tests {
             (&fields["protect"]["items"], &written["protect"][0]),
             (&fields["max_changes"], &written["max_changes"]),
             (&fields["withhold"]["items"], &written["withhold"][0]),
+            (&fields["own_rules"], &written["own_rules"]),
         ] {
             assert_eq!(sorted(named(described)), sorted(keys(value)));
             assert_eq!(described["additionalProperties"], false);

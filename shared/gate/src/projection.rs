@@ -5,6 +5,7 @@
 //! digest is what an approval names.
 
 mod marks;
+mod plan_shape;
 mod shape;
 mod view;
 mod write;
@@ -15,6 +16,7 @@ use crate::documents::Withheld;
 use crate::echo::Masked;
 use crate::pattern::{Pattern, PatternError};
 
+pub(crate) use plan_shape::plan_shape;
 pub(crate) use shape::count;
 pub use shape::{Attribute, Counts, OutputChange, ResourceChange, Shown};
 pub use view::{ProjectionView, ViewError};

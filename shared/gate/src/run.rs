@@ -215,6 +215,9 @@ pub struct GuardrailRecord {
     pub rule_set: RuleSetRecord,
     /// The policy's digest; the policy itself is stored under it.
     pub policy: Digest,
+    /// The digest of the workspace's own rules, where the policy has any. They are part of the policy.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub own_rules: Option<Digest>,
     /// Whether the run is eligible.
     pub eligible: bool,
     /// Why not: the first hundred findings.

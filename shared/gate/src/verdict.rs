@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::guardrails::Eligible;
 use crate::untrusted::{self, UntrustedError};
 
+/// The published JSON Schema of verdicts.
+pub const JSON_SCHEMA: &str = include_str!("../../../docs/schemas/verdict.v1.json");
+
 /// The most that a verdict may have, in bytes.
 pub const VERDICT_LIMIT: usize = 64 * 1024;
 /// The most findings that a verdict may have.
@@ -159,6 +162,30 @@ mod tests {
         .unwrap();
         assert_eq!(verdict.decision(), Judgement::Approve);
         assert_eq!(verdict.findings().len(), 1);
+    }
+
+    #[test]
+    fn the_published_schema_says_what_is_read() {
+        let schema: serde_json::Value = serde_json::from_str(JSON_SCHEMA).unwrap();
+        let remark = &schema["properties"]["findings"]["items"];
+        let fields = |object: &serde_json::Value| {
+            assert_eq!(object["additionalProperties"], false);
+            object["properties"].as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>()
+        };
+        let full = Remark { severity: Severity::Info, address: Some("a.b".to_owned()), note: "n".to_owned() };
+        let written = serde_json::to_value(&full).unwrap();
+        assert_eq!(fields(remark), written.as_object().unwrap().keys().cloned().collect());
+        assert_eq!(fields(&schema), ["decision", "findings", "reasoning"].map(str::to_owned).into());
+        for word in schema["properties"]["decision"]["enum"].as_array().unwrap() {
+            assert!(serde_json::from_value::<Judgement>(word.clone()).is_ok(), "{word}");
+        }
+        for word in remark["properties"]["severity"]["enum"].as_array().unwrap() {
+            assert!(serde_json::from_value::<Severity>(word.clone()).is_ok(), "{word}");
+        }
+        assert_eq!(schema["properties"]["reasoning"]["maxLength"], LONGEST_REASONING);
+        assert_eq!(schema["properties"]["findings"]["maxItems"], MOST_FINDINGS);
+        assert_eq!(remark["properties"]["note"]["maxLength"], LONGEST_NOTE);
+        assert!(schema["description"].as_str().unwrap().contains(&VERDICT_LIMIT.to_string()));
     }
 
     #[test]

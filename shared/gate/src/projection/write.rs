@@ -82,7 +82,8 @@ fn shown<'v, V: Borrow<Value<'v>>>(out: &mut Vec<u8>, value: &Shown<V>) {
     }
 }
 
-fn actions(out: &mut Vec<u8>, actions: &Actions) {
+/// Writes an action set.
+pub(super) fn actions(out: &mut Vec<u8>, actions: &Actions) {
     out.push(b'[');
     write_list(out, actions.names(), write_string);
     out.push(b']');

@@ -5,4 +5,5 @@ mod crashes;
 mod decisions;
 mod documents;
 mod line;
+mod rule_sets;
 mod world;

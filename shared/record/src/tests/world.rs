@@ -382,7 +382,7 @@ impl World {
     }
 
     pub(crate) async fn guard(&self, run: &RunId) -> Result<guard::Guarded, Error> {
-        guard::guard(self, self, run, at(6)).await
+        guard::guard(self, self, &plangate_gate::guardrails::NoRuleEngine, run, at(6)).await
     }
 
     pub(crate) async fn review(&self, run: &RunId) -> Result<guard::Guarded, Error> {
