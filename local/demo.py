@@ -71,9 +71,9 @@ class Narrator:
     def good(self, text):
         self._print(f"   {self._paint('32', 'ok')} {text}")
 
-    def bad(self, text):
+    def bad(self, what, text):
         sys.stdout.flush()
-        print(f"\n{self._paint('31', 'Not as told:')} {text}", file=sys.stderr, flush=True)
+        print(f"\n{self._paint('31', what)} {text}", file=sys.stderr, flush=True)
 
 
 class Person:
@@ -341,11 +341,14 @@ def main():
             narrator.tell("stopping the stack")
         narrator.tell(f"All was as told. No process and no file is left. ({time.monotonic() - began:.0f} s)")
         return 0
-    except (NotAsTold, StackError) as error:
-        narrator.bad(error)
+    except NotAsTold as error:
+        narrator.bad("Not as told:", error)
+        return 1
+    except StackError as error:
+        narrator.bad("Error:", error)
         return 1
     except KeyboardInterrupt:
-        narrator.bad("broken off; everything that was started has been ended")
+        narrator.bad("Broken off:", "everything that was started has been ended")
         return 130
 
 

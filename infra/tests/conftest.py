@@ -73,10 +73,11 @@ class Gate:
         self.bucket = self.outputs["ExchangeBucket"]
         # Their estate's policy is far too wide, as such policies happen to be.
         wide = stack.client("iam").create_policy(PolicyName="wide", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
-            {"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::plangate-ws-*"}, {"Effect": "Allow", "Action": "kms:*", "Resource": "*"}]}))
-        wide = wide["Policy"]["Arn"]
+            {"Effect": "Allow", "Action": ["s3:*", "kms:*"], "Resource": "*"}]}))
+        self.wide = wide["Policy"]["Arn"]
         self.ours = self._workspace(OURS)
-        self.theirs = self._workspace(THEIRS, PlanPolicyArns=wide, ApplyPolicyArns=wide, BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root")
+        self.theirs = self._workspace(THEIRS, PlanPolicyArns=self.wide, ApplyPolicyArns=self.wide,
+                                      BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", BreakGlassPermissionSet="Emergency")
 
     def _workspace(self, workspace, **parameters):
         return self.stack.deploy(ROOT / "infra/workspace.yaml", workspace, {
@@ -93,6 +94,17 @@ class Gate:
             iam.update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps({**trust, "Statement": opened}))
             self._sessions[role] = self.stack.session_for_role(found["Arn"], "test")
         return self._sessions[role].client(service)
+
+    def person(self, name, path="/", **more):
+        """The ARN of a role for people with that far too wide policy, which may assume any role that trusts it."""
+        iam = self.stack.client("iam")
+        trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}
+        arn = iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=json.dumps(
+            {"Version": "2012-10-17", "Statement": [trust]}), **more)["Role"]["Arn"]
+        iam.attach_role_policy(RoleName=name, PolicyArn=self.wide)
+        iam.put_role_policy(RoleName=name, PolicyName="assume", PolicyDocument=json.dumps(
+            {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}]}))
+        return arn
 
     def start(self, machine, **script):
         """Starts a run whose functions answer as `script` says."""

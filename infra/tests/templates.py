@@ -65,6 +65,15 @@ def listed(value):
     return value if isinstance(value, list) else [value]
 
 
+def branches(value):
+    """The members of a list, those of every branch of a condition among them."""
+    found = []
+    for each in listed(value):
+        several = each["Fn::If"][1:] if "Fn::If" in each else None
+        found += [each] if several is None else branches([branch for branch in several if branch != {"Ref": "AWS::NoValue"}])
+    return found
+
+
 def of_type(found, kind):
     """The resources of a type, by their name."""
     return {name: each["Properties"] for name, each in found["Resources"].items() if each["Type"] == kind}

@@ -6,6 +6,25 @@ from conftest import ACCOUNT, CONTROL, OURS, THEIRS
 
 RUN = "run-01aaaaaaaaaaaaaaaaaaaaaaaa"
 DOCUMENT = f"documents/{OURS}/{RUN}.json"
+# Who writes what in the exchange, by a key of each kind.
+WRITERS = {
+    f"bundles/{OURS}/%.tar.zst": {"plangate-api"},
+    f"orders/{OURS}/%/plan.json": {"plangate-prepare"},
+    f"orders/{OURS}/%/apply.json": {"plangate-authorize"},
+    f"orders/{OURS}/%/apply.sig.json": {"plangate-authorize"},
+    f"receipts/{OURS}/%/plan.json": {f"{OURS}-plan"},
+    f"receipts/{OURS}/%/apply.json": {f"{OURS}-apply"},
+    f"documents/{OURS}/%.json": {f"{OURS}-plan"},
+    f"projections/{OURS}/%.json": {"plangate-project"},
+    f"claims/{OURS}/%": {f"{OURS}-apply", "plangate-conclude", "plangate-sweep"},
+    f"results/{OURS}/%.json": {f"{OURS}-apply"},
+    f"logs/{OURS}/%/plan.log": {f"{OURS}-plan", "plangate-conclude", "plangate-sweep"},
+    f"logs/{OURS}/%/apply.log": {f"{OURS}-apply", "plangate-conclude", "plangate-sweep"},
+}
+# Which items of the table each function writes, by a partition key of each kind.
+RUNS, LINE = ["RUN#x", "CHAIN#run/x"], ["WS#x", "CHAIN#ws/x"]
+CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "CHAIN#gate"]
+ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": RUNS, "request-approval": RUNS}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -16,6 +35,21 @@ def stored(gate):
     plan.put_object(Bucket=bucket, Key=f"artifacts/{RUN}/plan.tfplan", Body=b"plan", IfNoneMatch="*")
     plan.put_object(Bucket=gate.bucket, Key=DOCUMENT, Body=b"{}", IfNoneMatch="*", ServerSideEncryption="aws:kms", SSEKMSKeyId=gate.outputs["DocumentKeyArn"])
     gate.client("plangate-prepare", "s3").put_object(Bucket=gate.bucket, Key=f"orders/{OURS}/{RUN}/plan.json", Body=b"{}", IfNoneMatch="*")
+    gate.client("plangate-project", "s3").put_object(Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json", Body=b"{}", IfNoneMatch="*")
+    gate.client("plangate-api", "s3").put_object(Bucket=gate.bucket, Key=f"bundles/{OURS}/{RUN}.tar.zst", Body=b"{}")
+
+
+@pytest.fixture(scope="module")
+def estate(gate):
+    """A role of the account that manages an estate with a policy that is far too wide: s3:* and kms:*, on everything."""
+    return gate.stack.session_for_role(gate.person("estate"), "test")
+
+
+def put(s3, gate, key, **more):
+    """Puts a record as whoever writes it does."""
+    if key.startswith("documents/"):
+        more = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": gate.outputs["DocumentKeyArn"], **more}
+    return s3.put_object(Bucket=gate.bucket, Key=key, Body=b"{}", IfNoneMatch="*", **more)
 
 
 def refused(call, *arguments, **named):
@@ -63,6 +97,14 @@ def test_a_plan_role_cannot_open_its_own_document_again(gate):
     assert refused(gate.client(f"{OURS}-plan", "s3").get_object, Bucket=gate.bucket, Key=DOCUMENT)
 
 
+@pytest.mark.parametrize("key", WRITERS)
+def test_each_record_of_the_exchange_has_its_writers_whatever_a_policy_allows(gate, estate, key):
+    roles = [*(f"plangate-{name}" for name in CONTROL), *(f"{workspace}-{phase}" for workspace in (OURS, THEIRS) for phase in ("plan", "apply"))]
+    wrote = {role for role in roles if not refused(put, gate.client(role, "s3"), gate, key.replace("%", f"by-{role}"))}
+    assert wrote == WRITERS[key]
+    assert refused(put, estate.client("s3"), gate, key.replace("%", "by-estate"))
+
+
 @pytest.mark.parametrize("name", CONTROL)
 def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     role = f"plangate-{name}"
@@ -70,12 +112,56 @@ def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     key = {"pk": {"S": f"run/{role}"}, "sk": {"S": "0000000001"}}
     assert refused(dynamodb.put_item, TableName=table, Item=key)
     assert not refused(dynamodb.transact_write_items, TransactItems=[
-        {"Put": {"TableName": gate.outputs["Table"], "Item": {"pk": {"S": role}, "sk": {"S": "x"}}}},
+        {"Put": {"TableName": gate.outputs["Table"], "Item": {"pk": {"S": f"RUN#{role}"}, "sk": {"S": "x"}}}},
         {"Put": {"TableName": table, "Item": key, "ConditionExpression": "attribute_not_exists(pk)"}}])
     assert refused(dynamodb.delete_item, TableName=table, Key=key)
     assert refused(dynamodb.transact_write_items, TransactItems=[{"Delete": {"TableName": table, "Key": key}}])
     assert refused(dynamodb.update_item, TableName=table, Key=key, UpdateExpression="SET event = :e", ExpressionAttributeValues={":e": {"S": "x"}})
     assert dynamodb.get_item(TableName=table, Key=key)["Item"] == key
+    chains = {chain for chain in ("run/x", "ws/x", "gate") if not refused(dynamodb.transact_write_items, TransactItems=[
+        {"Put": {"TableName": table, "Item": {"pk": {"S": chain}, "sk": {"S": role}}}}])}
+    assert chains == {item.removeprefix("CHAIN#") for item in ITEMS.get(name, RUNS + LINE) if item.startswith("CHAIN#")}
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gate, name):
+    dynamodb, table, mine = gate.client(f"plangate-{name}", "dynamodb"), gate.outputs["Table"], ITEMS.get(name, RUNS + LINE)
+    item = lambda pk: {"pk": {"S": pk}, "sk": {"S": f"written by {name}"}}  # noqa: E731
+    together = lambda *writes: refused(dynamodb.transact_write_items, TransactItems=[*writes])  # noqa: E731
+    kinds = RUNS + LINE + CONFIGURATION + ["POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
+    assert [pk for pk in kinds if not together({"Put": {"TableName": table, "Item": item(pk)}})] == [pk for pk in kinds if pk in mine]
+    assert not together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in mine))
+    assert together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in [*mine, "OTHER#x"]))
+    assert refused(dynamodb.put_item, TableName=table, Item=item(mine[0]))
+    assert refused(dynamodb.delete_item, TableName=table, Key=item(mine[0]))
+    assert refused(dynamodb.batch_write_item, RequestItems={table: [{"PutRequest": {"Item": item(mine[0])}}]})
+    assert together({"Update": {"TableName": table, "Key": item(mine[0]), "UpdateExpression": "SET a = :a", "ExpressionAttributeValues": {":a": {"S": "1"}}}})
+    removes = name not in ("prepare", "review", "request-approval")
+    assert [pk for pk in kinds if not together({"Delete": {"TableName": table, "Key": item(pk)}})] == ([pk for pk in kinds if pk in mine] if removes else [])
+    check = {"ConditionCheck": {"TableName": table, "Key": item("DOC#policy#x"), "ConditionExpression": "attribute_not_exists(pk)"}}
+    assert together(check) == (name != "api")
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_what_a_function_does_not_look_through_stays_closed(gate, name):
+    dynamodb, table = gate.client(f"plangate-{name}", "dynamodb"), gate.outputs["Table"]
+    found = {index for index in ("lists", "open") if not refused(
+        dynamodb.query, TableName=table, IndexName=index, KeyConditionExpression=f"{index}_pk = :x", ExpressionAttributeValues={":x": {"S": "x"}})}
+    assert found == {"api": {"lists"}, "sweep": {"open"}}.get(name, set())
+    assert refused(dynamodb.scan, TableName=table)
+    assert refused(gate.client(f"plangate-{name}", "logs").filter_log_events, logGroupName=gate.outputs["LogGroup"])
+    s3 = gate.client(f"plangate-{name}", "s3")
+    assert refused(s3.get_object, Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json") == (name not in ("api", "project", "review"))
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_runs_are_woken_by_those_who_may_find_one_asleep(gate, name):
+    states = gate.client(f"plangate-{name}", "stepfunctions")
+    with pytest.raises(botocore.exceptions.ClientError) as answer:
+        states.send_task_success(taskToken="nobody's", output="{}")
+    code = answer.value.response["Error"]["Code"]
+    assert (code == "InvalidToken") == (name in ("api", "admit", "request-approval", "conclude", "sweep")), code
+    assert code in ("InvalidToken", "AccessDeniedException")
 
 
 @pytest.mark.parametrize("name", CONTROL)
@@ -139,6 +225,32 @@ def test_a_workspace_does_not_reach_another(gate, phase):
     assert refused(gate.client(f"{THEIRS}-{phase}", "ssm").get_parameters, Names=[f"/plangate/{OURS}/password"], WithDecryption=True)
 
 
+@pytest.mark.parametrize("phase", ["plan", "apply"])
+def test_an_estates_policy_opens_nothing_of_another_workspace_in_the_exchange(gate, phase):
+    s3 = gate.client(f"{THEIRS}-{phase}", "s3")
+    gate.client("plangate-api", "s3").put_object(Bucket=gate.bucket, Key=f"bundles/{THEIRS}/own.tar.zst", Body=b"own")
+    assert s3.get_object(Bucket=gate.bucket, Key=f"bundles/{THEIRS}/own.tar.zst")["Body"].read() == b"own"
+    for key in (f"bundles/{OURS}/{RUN}.tar.zst", f"orders/{OURS}/{RUN}/plan.json", f"projections/{OURS}/{RUN}.json", DOCUMENT):
+        assert refused(s3.get_object, Bucket=gate.bucket, Key=key)
+    # Neither does a key in which their own name stands further on.
+    assert refused(s3.put_object, Bucket=gate.bucket, Key=f"bundles/{OURS}/{THEIRS}/x", Body=b"x")
+    assert refused(s3.delete_object, Bucket=gate.bucket, Key=f"bundles/{OURS}/{RUN}.tar.zst")
+    assert refused(s3.list_objects_v2, Bucket=gate.bucket)
+    assert refused(s3.get_bucket_policy, Bucket=gate.bucket)
+    assert refused(s3.delete_bucket_policy, Bucket=gate.bucket)
+
+
+@pytest.mark.parametrize("path", ["plan", "apply", "break-glass"])
+def test_a_role_that_bears_no_workspace_reaches_nothing_in_the_exchange(gate, path):
+    nobody, ours = (gate.stack.session_for_role(gate.person(f"{name}-{path}", f"/plangate/{path}/", Tags=tags), "test").client("s3")
+                    for name, tags in (("nobodys", []), ("ours", [{"Key": "plangate-workspace", "Value": OURS}])))
+    bundle = {"Bucket": gate.bucket, "Key": f"bundles/{OURS}/{RUN}.tar.zst"}
+    assert not refused(ours.get_object, **bundle)
+    assert refused(nobody.get_object, **bundle)
+    assert refused(nobody.list_objects_v2, Bucket=gate.bucket)
+    assert refused(nobody.get_bucket_policy, Bucket=gate.bucket)
+
+
 @pytest.mark.parametrize(("machine", "role", "allowed"), [
     ("plan-only", f"plangate/plan/{OURS}-plan", True),
     ("plan-only", f"plangate/apply/{OURS}-apply", False),
@@ -172,11 +284,15 @@ def test_a_machine_calls_the_functions_of_its_runs_alone(gate, machine, function
 
 
 @pytest.mark.parametrize("name", CONTROL)
-def test_tasks_are_stopped_by_conclude_and_sweep_alone(gate, name):
-    ecs, may = gate.client(f"plangate-{name}", "ecs"), name in ("conclude", "sweep")
-    if may:
-        assert ecs.list_tasks(cluster="plangate", startedBy=f"{RUN}/plan")["taskArns"] == []
-    assert refused(ecs.describe_tasks, cluster="plangate", tasks=["0" * 32]) == (not may)
+def test_tasks_are_found_by_api_too_and_stopped_by_conclude_and_sweep_alone(gate, name):
+    ecs, finds, stops = gate.client(f"plangate-{name}", "ecs"), name in ("api", "conclude", "sweep"), name in ("conclude", "sweep")
+    for status in ("RUNNING", "STOPPED"):
+        assert refused(ecs.list_tasks, cluster="plangate", desiredStatus=status) == (not finds)
+    assert refused(ecs.describe_tasks, cluster="plangate", tasks=["0" * 32]) == (not finds)
+    try:
+        assert refused(ecs.stop_task, cluster="plangate", task="0" * 32) == (not stops)
+    except ecs.exceptions.InvalidParameterException:
+        assert stops  # there is no such task
     assert refused(ecs.list_tasks, cluster="default") is True
 
 
@@ -195,3 +311,17 @@ def test_the_glass_is_not_broken_without_a_second_factor(gate):
     iam = gate.stack.client("iam")
     attached = [[each["PolicyArn"] for each in iam.list_attached_role_policies(RoleName=f"{THEIRS}-{role}")["AttachedPolicies"]] for role in ("apply", "break-glass")]
     assert sorted(attached[0]) == sorted(attached[1])
+
+
+def test_the_glass_is_broken_by_people_of_the_permission_set_that_was_named(gate):
+    arn = f"arn:aws:iam::{ACCOUNT}:role/plangate/break-glass/{THEIRS}-break-glass"
+
+    def breaks(name, path="/aws-reserved/sso.amazonaws.com/"):
+        person = gate.stack.session_for_role(gate.person(name, path), "night")
+        return not refused(person.client("sts").assume_role, RoleArn=arn, RoleSessionName="night")
+
+    assert breaks("AWSReservedSSO_Emergency_0123456789abcdef")
+    assert breaks("AWSReservedSSO_Emergency_fedcba9876543210", "/aws-reserved/sso.amazonaws.com/eu-central-1/")
+    assert not breaks("AWSReservedSSO_Everyday_0123456789abcdef")
+    assert not breaks("AWSReservedSSO_Emergency_x_0123456789abcdef")
+    assert not breaks("AWSReservedSSO_Emergency_00112233445566aa", "/somebody-elses/")

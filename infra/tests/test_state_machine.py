@@ -79,7 +79,11 @@ def test_no_way_is_longer_than_fourteen_states_and_none_applies_without_authoriz
 
 
 @pytest.mark.parametrize("phase", ["plan", "apply"])
-def test_a_task_can_be_found_by_its_run_and_phase(phase):
+def test_a_task_can_be_found_by_the_run_and_the_phase_that_it_was_told(phase):
     arguments = STATES[phase.capitalize()]["Arguments"]
-    assert arguments["StartedBy"] == f"{{% $states.context.Execution.Input.run & '/{phase}' %}}"
-    assert len(f"run-{'0' * 26}/{phase}") <= 36  # what ECS takes
+    assert "StartedBy" not in arguments  # which Step Functions sets itself
+    (runner,) = arguments["Overrides"]["ContainerOverrides"]
+    assert {each["Name"]: each["Value"] for each in runner["Environment"]} == {
+        "PLANGATE_WORKSPACE": "{% $order.workspace %}", "PLANGATE_RUN": "{% $order.run %}", "PLANGATE_PHASE": "{% $order.phase %}"}
+    ordered = STATES[{"plan": "PreparePlan", "apply": "Authorize"}[phase]]["Assign"]["order"]
+    assert (ordered["run"], ordered["phase"]) == ("{% $states.result.Payload.run %}", phase)

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from templates import arns, listed, of_type, permissions, state_machine, statements, template, texts
+from templates import INFRA, arns, branches, listed, of_type, permissions, state_machine, statements, template, texts
 
 GATE, WORKSPACE = template("gate.yaml"), template("workspace.yaml")
 FUNCTIONS = ["Admit", "Api", "Authorize", "Conclude", "Guard", "Intake", "Prepare", "Project", "RequestApproval", "Review", "Sweep"]
@@ -72,13 +72,84 @@ def control_plane_cannot_touch_workspaces(found):
             yield f"{name} has none of the denials"
 
 
+def enclosed(statement):
+    """Whether a statement holds within a transaction alone."""
+    return statement.get("Condition", {}).get("ForAnyValue:StringEquals") == {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}
+
+
+def written(statement):
+    """The partition keys that a statement on a table lets write. A request that names no key must not pass for one that does."""
+    condition = statement.get("Condition", {})
+    if condition.get("Null") != {"dynamodb:LeadingKeys": "false"}:
+        return {"*"}
+    return set(condition.get("ForAllValues:StringLike", {}).get("dynamodb:LeadingKeys", ["*"]))
+
+
+def items_have_their_writers(found):
+    """Each role writes its own kinds of items, within transactions; what a stolen role can overwrite ends there."""
+    runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
+    configuration = {"CHAIN#gate", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*"}
+    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs}
+    for name in FUNCTIONS:
+        allowed, audited = set(), set()
+        for statement in permissions(found, f"{name}Role"):
+            actions = {each for each in listed(statement["Action"]) if each.startswith("dynamodb:")} - {"dynamodb:GetItem", "dynamodb:Query"}
+            if not actions:
+                continue
+            if actions - {"dynamodb:PutItem", "dynamodb:DeleteItem", *(["dynamodb:ConditionCheckItem"] if name == "Api" else [])} or not enclosed(statement):
+                yield f"{name} may {sorted(actions)}"
+            (audited if "${AuditTable.Arn}" in texts(statement["Resource"]) else allowed).update(written(statement))
+        if allowed != kinds.get(name, runs | line):
+            yield f"{name} writes {sorted(allowed)}"
+        chains = {key.removeprefix("CHAIN#") for key in allowed if key.startswith("CHAIN#")}
+        if audited != chains:
+            yield f"{name} appends to {sorted(audited)} and keeps the ends of {sorted(chains)}"
+
+
+def documents_expire(found):
+    """What holds secrets ends, the versions that nobody sees any more too, and not before a plan does (7 days)."""
+    for bucket, prefix in (("ExchangeBucket", "documents/"), ("StateBucket", "artifacts/")):
+        for name, properties in of_type(found, "AWS::S3::Bucket").items():
+            rules = {each.get("Prefix"): each for each in properties.get("LifecycleConfiguration", {}).get("Rules", []) if "ExpirationInDays" in each}
+            if name == bucket:
+                days = texts(rules[prefix]["ExpirationInDays"])[0].strip("${}") if prefix in rules else None
+                if days is None or found["Parameters"][days].get("MinValue", 0) <= 7 or "NoncurrentVersionExpiration" not in rules[prefix]:
+                    yield f"{name}: {prefix} stays, or goes too early"
+                if set(rules) != {prefix}:
+                    yield f"{name}: {sorted(set(rules) - {prefix})} expire too"
+
+
+def key_serves_its_gate(found):
+    """The gate's key is used for the gate's log groups, and for its tables by functions alone."""
+    for statement in of_type(found, "AWS::KMS::Key")["GateKey"]["KeyPolicy"]["Statement"]:
+        condition = statement.get("Condition", {})
+        if "Service" in statement["Principal"]:
+            named = condition.get("ArnLike", {}).get("kms:EncryptionContext:aws:logs:arn", "*")
+            if arns(named) != ["arn:aws:logs:eu-central-1:111122223333:log-group:/${GateName}/*"]:
+                yield "the key locks other logs"
+        elif statement["Principal"] == {"AWS": "*"}:
+            through, who = arns(condition["StringEquals"]["kms:ViaService"]), arns(condition["ArnLike"]["aws:PrincipalArn"])
+            if (through, who) not in ((["s3.eu-central-1.amazonaws.com"], [f"{ROLES}/*"]), (["dynamodb.eu-central-1.amazonaws.com"], [f"{ROLES}/control/*"])):
+                yield f"the key serves {who} through {through}"
+
+
+def settings_are_read(found):
+    """A function is told what it asks for: every setting is one that some function reads, and the cluster is told to those who look for tasks."""
+    known = set(re.findall(r"PLANGATE_\w+", "".join(path.read_text() for path in (INFRA.parent / "shared/lambda/src").rglob("*.rs"))))
+    for name, function in of_type(found, "AWS::Lambda::Function").items():
+        for setting in function["Environment"]["Variables"]:
+            if setting not in known:
+                yield f"{name} is told {setting}, which nobody reads"
+            if setting in ("PLANGATE_CLUSTER", "PLANGATE_LOG_GROUP") and name not in ("ApiFunction", "ConcludeFunction", "SweepFunction"):
+                yield f"{name} is told {setting}"
+
+
 def audit_is_only_appended(found):
     """Beside reading, the audit table is put to inside a transaction, and nothing else."""
     for owner, statement in statements(found):
         if any("AuditTable" in each or each == "*" for each in texts(statement["Resource"])):
             writes = [each for each in listed(statement["Action"]) if each.startswith("dynamodb:") and each not in ("dynamodb:GetItem", "dynamodb:Query")]
-            enclosed = statement.get("Condition") == {"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}}
-            if writes and (writes != ["dynamodb:PutItem"] or not enclosed):
+            if writes and (writes != ["dynamodb:PutItem"] or not enclosed(statement)):
                 yield f"{owner} may {writes} the audit table"
 
 
@@ -140,7 +211,7 @@ def records_are_create_only(found):
         bucket = texts(policy["Bucket"])[0].strip("${}")
         denied = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Deny" and each["Principal"] == "*"]
         for resource in (f"${{{bucket}.Arn}}/{prefix}/*" for prefix in prefixes[bucket]):
-            here = [each for each in denied if resource in texts(each["Resource"])]
+            here = [each for each in denied if resource in texts(each.get("Resource", []))]
             if not any(each["Action"] == "s3:PutObject" and each.get("Condition") == once for each in here):
                 yield f"{resource} can be put over"
             if not any(set(listed(each["Action"])) >= {"s3:DeleteObject", "s3:DeleteObjectVersion"} for each in here):
@@ -148,16 +219,23 @@ def records_are_create_only(found):
 
 
 def workspace_roles_trust_tasks_alone(found):
-    """Plan and apply roles are for ECS tasks of this account and for nobody else; only break-glass is for people, with MFA."""
+    """Plan and apply roles are for ECS tasks of this account and for nobody else; only break-glass is for people, with MFA, or of a permission set."""
     ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}},
             "ArnLike": {"aws:SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:ecs:${AWS::Region}:${AWS::AccountId}:*"}}}
     for name, role in of_type(found, "AWS::IAM::Role").items():
-        for statement in listed(role["AssumeRolePolicyDocument"]["Statement"]):
+        for statement in branches(role["AssumeRolePolicyDocument"]["Statement"]):
             if role.get("Path") in ("/plangate/plan/", "/plangate/apply/"):
                 if statement["Principal"] != {"Service": "ecs-tasks.amazonaws.com"} or statement.get("Condition") != ours:
                     yield f"{name} trusts others than this account's ECS tasks"
-            elif "AWS" in statement["Principal"] and statement.get("Condition", {}).get("Bool") != {"aws:MultiFactorAuthPresent": "true"}:
+            elif "AWS" in statement["Principal"] and not asks_for_a_second_factor(statement.get("Condition", {})):
                 yield f"{name} trusts people without MFA"
+
+
+def asks_for_a_second_factor(condition):
+    """By the key that says so; or, for the sessions of IAM Identity Center, which lack it, by the permission set that was named for this."""
+    center = "arn:aws:iam::111122223333:role/aws-reserved/sso.amazonaws.com/"
+    sets = {f"{center}{region}AWSReservedSSO_${{BreakGlassPermissionSet}}_{'?' * 16}" for region in ("", "*/")}
+    return condition.get("Bool") == {"aws:MultiFactorAuthPresent": "true"} or set(arns(condition.get("ArnLike", {}).get("aws:PrincipalArn", []))) == sets
 
 
 def plan_role_cannot_write_state(found):
@@ -167,6 +245,13 @@ def plan_role_cannot_write_state(found):
         for resource in arns(statement["Resource"]):
             if writes and "s3:::plangate-${WorkspaceId}" in resource and not resource.endswith("/artifacts/*"):
                 yield f"the plan role may {writes} {resource}"
+
+
+def roles_bear_their_workspace(found):
+    """The exchange bucket's policy tells workspaces apart by this tag."""
+    for name, role in of_type(found, "AWS::IAM::Role").items():
+        if role.get("Tags") != [{"Key": "plangate-workspace", "Value": {"Ref": "WorkspaceId"}}]:
+            yield f"{name} is nobody's"
 
 
 def substitutions_fit(found):
@@ -179,8 +264,9 @@ def substitutions_fit(found):
 
 GATE_RULES = [passes_only_to_tasks, plan_only_cannot_apply, every_function_has_its_own_role, control_plane_cannot_touch_workspaces,
               audit_is_only_appended, authorize_alone_signs, nothing_is_wild, everything_is_sealed, records_are_create_only,
-              workspace_roles_trust_tasks_alone, substitutions_fit]
-WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state]
+              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read]
+WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state,
+                   documents_expire, roles_bear_their_workspace]
 
 
 @pytest.mark.parametrize("rule", GATE_RULES, ids=lambda rule: rule.__name__)
@@ -207,6 +293,12 @@ def test_state_and_records_outlive_their_stack():
             assert found["Resources"][name]["DeletionPolicy"] == found["Resources"][name]["UpdateReplacePolicy"] == "Retain"
 
 
+def test_who_breaks_the_glass_is_one_of_the_permission_set_or_has_a_second_factor():
+    trusted = {each["Sid"]: each for each in branches(WORKSPACE["Resources"]["BreakGlassRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"])}
+    assert set(trusted) == {"PeopleWithMfa", "PeopleOfThePermissionSet"}
+    assert WORKSPACE["Parameters"]["BreakGlassPermissionSet"]["Default"] == WORKSPACE["Parameters"]["BreakGlassPrincipalArns"]["Default"] == ""
+
+
 def own(found, role):
     return found["Resources"][role]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
 
@@ -231,7 +323,22 @@ BROKEN = [
     (GATE, control_plane_cannot_touch_workspaces, lambda t: own(t, "IntakeRole").append({**ALLOWED, "Action": "s3:GetObject", "Resource": "arn:aws:s3:::plangate-*/*"})),
     (GATE, control_plane_cannot_touch_workspaces, lambda t: properties(t, "IntakeRole").pop("ManagedPolicyArns")),
     (GATE, control_plane_cannot_touch_workspaces, lambda t: base(t, "FunctionBasePolicy").__delitem__(slice(-4, None))),
-    (GATE, audit_is_only_appended, lambda t: base(t, "FunctionBasePolicy")[2].pop("Condition")),
+    (GATE, audit_is_only_appended, lambda t: base(t, "RunWriterPolicy")[1].pop("Condition")),
+    (GATE, items_have_their_writers, lambda t: base(t, "RunWriterPolicy")[0].pop("Condition")),
+    (GATE, items_have_their_writers, lambda t: base(t, "RunEnderPolicy")[0]["Condition"].pop("Null")),
+    (GATE, items_have_their_writers, lambda t: base(t, "RunEnderPolicy")[0]["Condition"].pop("ForAnyValue:StringEquals")),
+    (GATE, items_have_their_writers, lambda t: base(t, "RunEnderPolicy")[0]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("DOC#*")),
+    (GATE, items_have_their_writers, lambda t: base(t, "RunEnderPolicy")[1]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("gate")),
+    (GATE, items_have_their_writers, lambda t: own(t, "PrepareRole")[0].update(Action=["dynamodb:PutItem", "dynamodb:UpdateItem"])),
+    (GATE, items_have_their_writers, lambda t: properties(t, "ReviewRole")["ManagedPolicyArns"].append({"Ref": "RunEnderPolicy"})),
+    (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"].pop(1)),
+    (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"][1].pop("NoncurrentVersionExpiration")),
+    (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"].append({"Prefix": "bundles/", "ExpirationInDays": 30})),
+    (GATE, documents_expire, lambda t: t["Parameters"]["DocumentDays"].update(MinValue=7)),
+    (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][-1].pop("Condition")),
+    (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][2]["Condition"].update(properties(t, "GateKey")["KeyPolicy"]["Statement"][1]["Condition"], StringEquals=properties(t, "GateKey")["KeyPolicy"]["Statement"][2]["Condition"]["StringEquals"])),
+    (GATE, settings_are_read, lambda t: properties(t, "GuardFunction")["Environment"]["Variables"].update(PLANGATE_DOCUMENT_KEY="key")),
+    (GATE, settings_are_read, lambda t: properties(t, "AuthorizeFunction")["Environment"]["Variables"].update(PLANGATE_CLUSTER="cluster")),
     (GATE, audit_is_only_appended, lambda t: own(t, "SweepRole").append({**ALLOWED, "Action": "dynamodb:DeleteItem", "Resource": {"Fn::GetAtt": ["AuditTable", "Arn"]}})),
     (GATE, authorize_alone_signs, lambda t: own(t, "SweepRole").append(own(t, "AuthorizeRole")[-1])),
     (GATE, authorize_alone_signs, lambda t: properties(t, "OrderKey")["KeyPolicy"]["Statement"][1].pop("Condition")),
@@ -248,7 +355,10 @@ BROKEN = [
     (WORKSPACE, nothing_is_wild, lambda t: properties(t, "SealedKey")["KeyPolicy"]["Statement"][0].update(Action="kms:*")),
     (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "ApplyRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
     (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "PlanRole")["AssumeRolePolicyDocument"]["Statement"].append({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"})),
-    (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "BreakGlassRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
+    (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: branches(properties(t, "BreakGlassRole")["AssumeRolePolicyDocument"]["Statement"])[0].pop("Condition")),
+    (WORKSPACE, workspace_roles_trust_tasks_alone, lambda t: branches(properties(t, "BreakGlassRole")["AssumeRolePolicyDocument"]["Statement"])[1].pop("Condition")),
+    (WORKSPACE, roles_bear_their_workspace, lambda t: properties(t, "ApplyRole").pop("Tags")),
+    (WORKSPACE, documents_expire, lambda t: t["Parameters"]["ArtifactDays"].update(MinValue=1)),
     (WORKSPACE, plan_role_cannot_write_state, lambda t: own(t, "PlanRole")[1].update(Action=["s3:GetObject", "s3:PutObject"])),
     (WORKSPACE, plan_role_cannot_write_state, lambda t: properties(t, "ApplyPolicy")["Roles"].append({"Ref": "PlanRole"})),
 ]

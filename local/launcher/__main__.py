@@ -18,9 +18,11 @@ def follow_owner():
 
 def main():
     """Installs every supplement, then runs the emulator."""
-    from . import authorize, conditions, functions, invocations, pass_role, request, resources, tasks, templates, workflow
+    from . import (
+        authorize, conditions, definitions, functions, invocations, pass_role, request, resources, tasks, templates, variables, workflow)
 
-    for supplement in (request, resources, conditions, authorize, pass_role, functions, tasks, workflow, invocations, templates):
+    for supplement in (
+            request, resources, conditions, variables, authorize, pass_role, definitions, functions, tasks, workflow, invocations, templates):
         supplement.install()
     if os.environ.pop("LOCAL_FOLLOW_OWNER", ""):
         follow_owner()

@@ -1,7 +1,8 @@
-"""The resource that a request of ECS or SSM is authorized on.
+"""The resource that a request of ECS, SSM or CloudWatch Logs is authorized on.
 
 AWS: RunTask is authorized on the revision of the task definition, StopTask and DescribeTasks on each task, ListTasks on none; the cluster is a
-condition. GetParameters is authorized on each parameter. The emulator takes the cluster for the former, `*` for the latter.
+condition. GetParameters is authorized on each parameter. A request for log events is authorized on the stream, or on `GROUP:*`. The emulator
+takes the cluster, `*`, and the group.
 """
 
 import json
@@ -19,8 +20,8 @@ def install():
 
 
 def extract_resource_arn(service, method, path, headers, body, *rest):
-    """The emulator's own, but for the tasks of ECS and for several parameters of SSM."""
-    if service in ("ecs", "ssm"):
+    """The emulator's own, but for the tasks of ECS, for several parameters of SSM and for log events."""
+    if service in ("ecs", "ssm", "logs"):
         action = headers.get("x-amz-target", "").rpartition(".")[2]
         try:
             data = json.loads(body or b"{}")
@@ -32,6 +33,8 @@ def extract_resource_arn(service, method, path, headers, body, *rest):
             return task_resources(action, data)[0]
         if service == "ssm" and action == "GetParameters":
             return parameter_resources(data)[0]
+        if service == "logs" and action in ("GetLogEvents", "PutLogEvents", "FilterLogEvents"):
+            return log_resource(action, data)
     return _extract_resource_arn(service, method, path, headers, body, *rest)
 
 
@@ -54,6 +57,12 @@ def parameter_resources(data):
     """The parameters of a GetParameters, all of which have to be permitted."""
     names = [name.rpartition(":parameter")[2] or name for name in data.get("Names") or [] if isinstance(name, str)]
     return [f"arn:aws:ssm:{get_region()}:{get_account_id()}:parameter/{name.lstrip('/')}" for name in names] or ["*"]
+
+
+def log_resource(action, data):
+    """The stream that a request reads or writes; a search goes over a whole group."""
+    group = f"arn:aws:logs:{get_region()}:{get_account_id()}:log-group:{data.get('logGroupName', '')}"
+    return f"{group}:*" if action == "FilterLogEvents" else f"{group}:log-stream:{data.get('logStreamName', '')}"
 
 
 def cluster_arn(data):

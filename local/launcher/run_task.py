@@ -14,13 +14,15 @@ import threading
 from ministack.services import ecs
 from ministack.services import stepfunctions as sf
 
-from . import pass_role, resources, tasks
+from . import definitions, pass_role, resources, tasks
 
 POLL_SECONDS = 0.05
 
 
 def invoke(attempt, data, wait):
     """Runs a task for a state; gives the state's result."""
+    if (field := definitions.unsupported(data)) is not None:  # arguments that were computed
+        raise sf._ExecutionError("States.Runtime", f'The field "{field}" is not supported by Step Functions')
     request = sf._pascal_to_camel(data)
     request.setdefault("startedBy", "AWS Step Functions")
     authorize(attempt, request)

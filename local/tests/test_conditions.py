@@ -151,3 +151,51 @@ def test_several_parameters_need_permission_for_each(lab):
     assert reader.get_parameters(Names=[mine])["Parameters"][0]["Value"] == "value"
     with pytest.raises(botocore.exceptions.ClientError, match="ssm:GetParameters"):
         reader.get_parameters(Names=[mine, theirs])
+
+
+def test_log_events_are_read_by_stream(lab):
+    logs, group = lab.stack.client("logs"), f"/lab/{lab.id}"
+    logs.create_log_group(logGroupName=group)
+    for stream in ("mine", "theirs"):
+        logs.create_log_stream(logGroupName=group, logStreamName=stream)
+    prefix = f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}"
+
+    def reads(resource, stream):
+        reader = lab.user(("logs:GetLogEvents", resource)).client("logs")
+        return code(lambda: reader.get_log_events(logGroupName=group, logStreamName=stream)) is None
+
+    assert reads(f"{prefix}:*", "mine") and reads(f"{prefix}:log-stream:mine", "mine")
+    assert not reads(prefix, "mine") and not reads(f"{prefix}:log-stream:mine", "theirs")
+
+
+def test_a_policy_can_go_by_the_tags_of_a_role(lab, bucket):
+    trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "sts:AssumeRole"}
+
+    def role(name, *tags):
+        arn = lab.iam.create_role(RoleName=f"{name}-{lab.id}", Path="/tagged/", Tags=[{"Key": "team", "Value": tag} for tag in tags],
+                                  AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))["Role"]["Arn"]
+        lab.allow(arn, ("s3:*", "*"))
+        return lab.stack.session_for_role(arn, "task").client("s3")
+
+    tagged = {"ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/tagged/*"}}
+    elsewhere = {**deny(bucket, "s3:*", "", tagged), "NotResource": f"arn:aws:s3:::{bucket}/${{aws:PrincipalTag/team}}/*"}
+    del elsewhere["Resource"]
+    set_policy(lab, bucket, elsewhere)
+    blue, untagged = role("blue", "blue"), role("none")
+    assert code(lambda: blue.put_object(Bucket=bucket, Key="blue/a", Body=b"a")) is None
+    assert code(lambda: blue.put_object(Bucket=bucket, Key="red/a", Body=b"a")) == "AccessDenied"
+    assert code(lambda: blue.list_objects_v2(Bucket=bucket)) == "AccessDenied"
+    # Without the tag the variable has no value, and the statement does not apply: to deny that too takes one of its own.
+    assert code(lambda: untagged.put_object(Bucket=bucket, Key="red/a", Body=b"a")) is None
+    set_policy(lab, bucket, elsewhere, deny(bucket, "s3:*", "", {"Null": {"aws:PrincipalTag/team": "true"}}))
+    assert code(lambda: untagged.put_object(Bucket=bucket, Key="red/a", Body=b"a")) == "AccessDenied"
+    assert code(lambda: blue.put_object(Bucket=bucket, Key="blue/b", Body=b"a")) is None
+    # In a role's own policy, and in a condition.
+    own = lab.iam.get_role(RoleName=f"blue-{lab.id}")["Role"]["Arn"]
+    set_policy(lab, bucket)
+    lab.allow(own, ("s3:PutObject", f"arn:aws:s3:::{bucket}/${{aws:PrincipalTag/team}}/*"),
+              ("s3:ListBucket", f"arn:aws:s3:::{bucket}", {"StringEquals": {"s3:prefix": "${aws:PrincipalTag/team}"}}))
+    assert code(lambda: blue.put_object(Bucket=bucket, Key="blue/c", Body=b"a")) is None
+    assert code(lambda: blue.put_object(Bucket=bucket, Key="red/c", Body=b"a")) == "AccessDenied"
+    assert code(lambda: blue.list_objects_v2(Bucket=bucket, Prefix="blue")) is None
+    assert code(lambda: blue.list_objects_v2(Bucket=bucket, Prefix="red")) == "AccessDenied"

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from .conftest import only, run_permissions, task_state
 
 
@@ -72,3 +74,21 @@ def test_a_retry_after_a_time_out_runs_a_task_of_its_own(lab):
     _, machine = machine_for(lab, script, TimeoutSeconds=2, Retry=retry)
     ended = lab.run(machine)
     assert ended["status"] == "SUCCEEDED", ended
+
+
+@pytest.mark.parametrize(("field", "deep"), [("StartedBy", False), ("StartedBy", True), ("ClientToken", False), ("cluster", False)])
+def test_a_parameter_that_step_functions_does_not_take_makes_no_definition(lab, field, deep):
+    cluster, definition = lab.task(lab.image("exit 0"))
+    machine = only(task_state(cluster, definition, Arguments={field: "run-1/plan"}))
+    if deep:
+        machine = only({"Type": "Parallel", "End": True, "Branches": [machine]})
+    with pytest.raises(lab.states.exceptions.InvalidDefinition, match=f'"{field}" is not supported'):
+        lab.machine(machine)
+
+
+def test_a_parameter_that_step_functions_does_not_take_fails_the_state_where_it_is_computed(lab):
+    cluster, definition = lab.task(lab.image("exit 0"))
+    state = {**task_state(cluster, definition), "Arguments": "{% $states.input %}"}
+    machine = lab.machine(only(state), *run_permissions(definition))
+    ended = lab.run(machine, {"Cluster": cluster, "TaskDefinition": definition, "StartedBy": "run-1/plan"})
+    assert (ended["status"], ended["error"]) == ("FAILED", "States.Runtime")

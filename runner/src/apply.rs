@@ -7,25 +7,25 @@ use std::time::Duration;
 use plangate_gate::digest::Digest;
 use plangate_gate::document::PlanDocument;
 use plangate_gate::failure::FailureReason;
+use plangate_gate::keys::{artifact_key, claim_key, errored_state_key, result_key};
 use plangate_gate::order::{ApprovedPlan, StoredObject};
 use plangate_gate::projection::{Projection, Withhold};
 use plangate_gate::receipt::{Applied, ApplyResult, Claim, ClaimHolder, ClaimSchema, ResultSchema};
 use plangate_gate::state::StateIdentity;
 
-use crate::cloud::{Fetched, Place, Protection, Put, store};
+use crate::cloud::{Fetched, Place, Protection, Put, store, tell};
 use crate::engine::{Ended, Output, Stopped};
 use crate::error::{Result, RunnerError};
 use crate::folder::read_plain;
 use crate::phase::Phase;
-use crate::plan::artifact_key;
 use crate::prepare::{Prepared, variable_argument};
 use crate::{order, secrets, state};
 
 /// How long the engine waits for the state's own lock, which nobody else of the gate holds.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
-/// How often the state is asked for after an apply before its outcome counts as unknown.
-const STATE_ATTEMPTS: u32 = 5;
+/// How often something is tried that must be done after an apply.
+const ATTEMPTS: u32 = 5;
 
 /// What came of an apply: what was done, if the engine was started, and why it failed, if it did.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ fn fetch_artifact(phase: &Phase<'_>, approved: &ApprovedPlan) -> Result<Vec<u8>>
         let detail = format!("the artifact `{}` {what}", recorded.key);
         Err(RunnerError::failed(FailureReason::ObjectReplaced, detail))
     };
-    if recorded.bucket != phase.order.sealed.bucket || recorded.key != artifact_key(phase.order.run.as_str()) {
+    if recorded.bucket != phase.order.sealed.bucket || recorded.key != artifact_key(&phase.order.run) {
         return replaced("is not where this run's artifact belongs");
     }
     let place = Place { bucket: &recorded.bucket, key: &recorded.key };
@@ -135,26 +135,42 @@ fn start(
     if let Ok(ended) = &ended {
         phase.log.text(&format!("plangate: apply ended with exit code {}", ended.code));
     }
-    let errored_state = keep_errored_state(phase, prepared);
-    match state_after(phase) {
-        Ok(state_after) => {
-            let exit_code = ended.as_ref().map_or(255, |ended| ended.code);
-            let applied = Applied { exit_code, state_before: before, state_after, errored_state };
-            if let Err(error) = store_result(phase, order_digest, &applied) {
-                // The result is only the first word; the receipt that follows says the same and more.
-                phase.log.text(&format!("plangate: the result was not stored: {error}"));
-            }
-            Outcome { applied: Some(applied), failure: failure(&ended) }
-        }
+    let unsaved = keep_errored_state(phase, prepared);
+    let failure = failure(&ended, &unsaved);
+    let limit = phase.config.limits.document_bytes;
+    let state_after =
+        patiently(phase, "the state cannot be read", |phase| state::identity(phase.cloud, &phase.order.state, limit));
+    let state_after = match state_after {
+        Ok(state_after) => state_after,
         Err(error) => {
             // Without a result the claim stays open, and the workspace is closed until somebody has looked.
-            let detail = format!("the state cannot be read after the apply: {error}");
-            Outcome { applied: None, failure: Some(RunnerError::failed(FailureReason::ApplyOutcomeUnknown, detail)) }
+            let more = failure.map(|failure| format!("; {failure}")).unwrap_or_default();
+            let detail = format!("the state cannot be read after the apply: {error}{more}");
+            let failure = RunnerError::failed(FailureReason::ApplyOutcomeUnknown, detail);
+            return Outcome { applied: None, failure: Some(failure) };
         }
+    };
+    let errored_state = match unsaved {
+        Unsaved::Kept(object) => Some(object),
+        Unsaved::Nothing | Unsaved::Lost(_) => None,
+    };
+    let exit_code = ended.as_ref().map_or(255, |ended| ended.code);
+    let applied = Applied { exit_code, state_before: before, state_after, errored_state };
+    let unknown = failure.as_ref().is_some_and(|failure| failure.is(FailureReason::ApplyOutcomeUnknown));
+    if unknown && applied.outcome_is_known() {
+        // By itself it would say less than is known. Without it, and without a receipt, the outcome is unknown.
+        phase.log.text("plangate: no result is stored");
+    } else if let Err(error) = store_result(phase, order_digest, &applied) {
+        // The result is only the first word; the receipt that follows says the same and more.
+        phase.log.text(&format!("plangate: the result was not stored: {error}"));
     }
+    Outcome { applied: Some(applied), failure }
 }
 
 /// The runner's last act before the engine's: whoever writes the claim may apply, and nobody else ever.
+///
+/// Where it cannot be found out whether this task wrote it, the task does not apply. The gate, which then finds a
+/// runner's claim and no result, cannot know that from another task that did, and takes the outcome for unknown.
 fn claim(phase: &mut Phase<'_>) -> Result<()> {
     let claim = Claim {
         schema: ClaimSchema::V1,
@@ -165,56 +181,56 @@ fn claim(phase: &mut Phase<'_>) -> Result<()> {
         at: (phase.clock)(),
     };
     let bytes = serde_json::to_vec(&claim).map_err(|_| RunnerError::gate("the claim cannot be written"))?;
-    let key = phase.invocation.key("claims", "");
+    let key = claim_key(&phase.order.workspace, &phase.order.run);
     let place = Place { bucket: &phase.config.exchange_bucket, key: &key };
     match phase.cloud.claim(place, &bytes) {
         Ok(Put::Written { .. }) => Ok(()),
-        Ok(Put::Exists) => {
+        Ok(Put::Exists | Put::Perhaps) => {
             Err(RunnerError::failed(FailureReason::ClaimTaken, format!("the claim `{place}` has been taken")))
         }
-        // Whether it was written or not: this task does not apply, and says so.
         Err(error) => Err(error.because(FailureReason::ApplyNotStarted)),
     }
 }
 
-/// Keeps, sealed, the state that the engine could not save.
-fn keep_errored_state(phase: &mut Phase<'_>, prepared: &Prepared) -> Option<StoredObject> {
-    let file = prepared.folder.source().join("errored.tfstate");
-    let bytes = match read_plain(&file, phase.config.limits.document_bytes) {
-        Ok(bytes) => bytes?,
-        Err(error) => {
-            phase.log.text(&format!("plangate: `errored.tfstate` cannot be read: {error}"));
-            return None;
-        }
-    };
-    let sealed = &phase.order.sealed;
-    let key = format!("sealed/{}/errored.tfstate", phase.order.run);
-    let place = Place { bucket: &sealed.bucket, key: &key };
-    match store(phase.cloud, place, &bytes, Protection::Key(&sealed.key_arn)) {
-        Ok(stored) => {
-            phase.log.text(&format!("plangate: the engine could not save its state; it is kept as `{place}`"));
-            Some(stored)
-        }
-        Err(error) => {
-            phase.log.text(&format!("plangate: the engine could not save its state, and `{place}` neither: {error}"));
-            None
-        }
-    }
+/// What became of a state that the engine could not save.
+enum Unsaved {
+    /// There was none.
+    Nothing,
+    /// It is kept, sealed.
+    Kept(StoredObject),
+    /// It is gone, or will be with the task: why.
+    Lost(RunnerError),
 }
 
-/// The state's identity, asked for until it is told: a result without it is none.
-fn state_after(phase: &mut Phase<'_>) -> Result<StateIdentity> {
-    let limit = phase.config.limits.document_bytes;
+/// Keeps, sealed, the state that the engine could not save.
+fn keep_errored_state(phase: &mut Phase<'_>, prepared: &Prepared) -> Unsaved {
+    let file = prepared.folder.source().join("errored.tfstate");
+    let bytes = match read_plain(&file, phase.config.limits.document_bytes) {
+        Ok(None) => return Unsaved::Nothing,
+        Ok(Some(bytes)) => bytes,
+        Err(error) => return Unsaved::Lost(error),
+    };
+    let key = errored_state_key(&phase.order.run);
+    let kept = patiently(phase, "the state that the engine could not save is not stored", |phase| {
+        let sealed = &phase.order.sealed;
+        let place = Place { bucket: &sealed.bucket, key: &key };
+        store(phase.cloud, place, &bytes, Protection::Key(&sealed.key_arn))
+    });
+    kept.map_or_else(Unsaved::Lost, Unsaved::Kept)
+}
+
+/// Tries until it succeeds or has been tried often enough, with pauses that grow.
+fn patiently<T>(phase: &mut Phase<'_>, otherwise: &str, mut attempt: impl FnMut(&Phase<'_>) -> Result<T>) -> Result<T> {
     let mut pause = phase.retry_pause;
-    for _ in 1..STATE_ATTEMPTS {
-        match state::identity(phase.cloud, &phase.order.state, limit) {
-            Ok(identity) => return Ok(identity),
-            Err(error) => phase.log.text(&format!("plangate: the state cannot be read yet: {error}")),
+    for _ in 1..ATTEMPTS {
+        match attempt(phase) {
+            Ok(done) => return Ok(done),
+            Err(error) => phase.log.text(&format!("plangate: {otherwise} yet: {error}")),
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(30));
     }
-    state::identity(phase.cloud, &phase.order.state, limit)
+    attempt(phase)
 }
 
 fn store_result(phase: &Phase<'_>, order: Digest, applied: &Applied) -> Result<()> {
@@ -228,22 +244,51 @@ fn store_result(phase: &Phase<'_>, order: Digest, applied: &Applied) -> Result<(
         at: (phase.clock)(),
     };
     let bytes = serde_json::to_vec(&result).map_err(|_| RunnerError::gate("the result cannot be written"))?;
-    let key = phase.invocation.key("results", ".json");
+    let key = result_key(&phase.order.workspace, &phase.order.run);
     let place = Place { bucket: &phase.config.exchange_bucket, key: &key };
-    store(phase.cloud, place, &bytes, Protection::Bucket).map(drop)
+    tell(phase.cloud, place, &bytes)
 }
 
-/// Why the apply failed, if it did.
-fn failure(ended: &Result<Ended>) -> Option<RunnerError> {
-    let errored = |detail: String| Some(RunnerError::failed(FailureReason::ApplyErrored, detail));
+/// Why the apply failed, if it did. Its outcome is known only if the engine ended by itself, as it does when it has
+/// saved what it did, and could save that.
+fn failure(ended: &Result<Ended>, unsaved: &Unsaved) -> Option<RunnerError> {
+    let mut unknown = Vec::new();
+    match unsaved {
+        Unsaved::Nothing => {}
+        Unsaved::Kept(object) => {
+            unknown.push(format!(
+                "the engine could not save its state; it is kept as `s3://{}/{}`",
+                object.bucket, object.key
+            ));
+        }
+        Unsaved::Lost(error) => {
+            unknown.push(format!("THE STATE THAT THE ENGINE COULD NOT SAVE IS LOST, it could not be kept: {error}"));
+        }
+    }
+    if ended.as_ref().is_ok_and(|ended| ended.state_dumped) {
+        unknown.push("THE STATE THAT THE ENGINE COULD NOT SAVE IS LOST, not even a file could be written".to_owned());
+    }
     match ended {
-        Err(error) => errored(error.to_string()),
-        Ok(ended) => match (ended.stopped, ended.code) {
-            // An engine that had finished when it was told to stop has finished.
-            (_, 0) => None,
-            (Some(Stopped::Signal), code) => errored(format!("the task was told to stop; exit code {code}")),
-            (Some(Stopped::Deadline), code) => errored(format!("it took longer than it may; exit code {code}")),
-            (_, code) => errored(format!("`apply` ended with exit code {code}")),
-        },
+        Err(error) => unknown.push(format!("how the engine ended is not known: {error}")),
+        Ok(ended) if !matches!(ended.code, 0 | 1) => unknown.push(format!(
+            "`apply` was ended from outside or broke down, with exit code {}: what it did last is in no state",
+            ended.code
+        )),
+        Ok(_) => {}
+    }
+    if !unknown.is_empty() {
+        return Some(RunnerError::failed(FailureReason::ApplyOutcomeUnknown, unknown.join("; ")));
+    }
+    match ended {
+        // An engine that had finished when it was told to stop has finished.
+        Ok(Ended { code: 0, .. }) | Err(_) => None,
+        Ok(ended) => {
+            let why = match ended.stopped {
+                Some(Stopped::Signal) => "the task was told to stop",
+                Some(Stopped::Deadline) => "it took longer than it may",
+                _ => "`apply` failed",
+            };
+            Some(RunnerError::failed(FailureReason::ApplyErrored, format!("{why}; exit code {}", ended.code)))
+        }
     }
 }

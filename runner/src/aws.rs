@@ -28,6 +28,18 @@ use crate::error::{Result, RunnerError};
 /// Requests of one call, the first included.
 const ATTEMPTS: u32 = 5;
 
+/// How long to wait before something is written again; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a request of most calls may take, transfer included.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The same for a claim, which is small, and for which everything waits.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The name under which a claim carries which task wrote it.
+const WRITER: &str = "plangate-writer";
+
 /// The most parameters that one request may name.
 const PARAMETERS_AT_ONCE: usize = 10;
 
@@ -38,14 +50,16 @@ pub struct Aws {
     s3: aws_sdk_s3::Client,
     ssm: aws_sdk_ssm::Client,
     sts: aws_sdk_sts::Client,
+    writer: String,
 }
 
 impl Aws {
-    /// Clients for the region and address of `config`, with the credentials that the task was given.
+    /// Clients for the region and address of `config`, with the credentials that the task was given. `writer` is a name
+    /// that no other task has or can guess.
     ///
     /// # Errors
     /// [`RunnerError::Unusable`] if the platform gives no runtime.
-    pub fn new(config: &Config, invocation: &Invocation) -> Result<Self> {
+    pub fn new(config: &Config, invocation: &Invocation, writer: String) -> Result<Self> {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -67,7 +81,7 @@ impl Aws {
             .timeout_config(
                 TimeoutConfig::builder()
                     .connect_timeout(Duration::from_secs(5))
-                    .operation_attempt_timeout(Duration::from_secs(300))
+                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
                     .build(),
             );
         if let Some(endpoint) = &config.endpoint_url {
@@ -81,6 +95,7 @@ impl Aws {
             s3: aws_sdk_s3::Client::from_conf(s3),
             ssm: aws_sdk_ssm::Client::new(&shared),
             sts: aws_sdk_sts::Client::new(&shared),
+            writer,
         })
     }
 
@@ -88,34 +103,58 @@ impl Aws {
         self.runtime.block_on(future)
     }
 
+    /// Writes an object on condition that none exists, and again while the outcome is unknown: the SDK would do so too,
+    /// and not tell whether what it then finds may be its own.
     fn put(
         &self,
         place: Place<'_>,
         bytes: &[u8],
         protection: Protection<'_>,
-        retries: Option<RetryConfig>,
+        writer: Option<&str>,
+        timeout: Duration,
     ) -> Result<Put> {
         let checksum = base64::engine::general_purpose::STANDARD.encode(Digest::of(bytes).raw());
-        let mut request = self
-            .s3
-            .put_object()
-            .bucket(place.bucket)
-            .key(place.key)
-            .if_none_match("*")
-            .checksum_sha256(checksum)
-            .body(ByteStream::from(bytes.to_vec()));
-        if let Protection::Key(arn) = protection {
-            request = request.server_side_encryption(ServerSideEncryption::AwsKms).ssekms_key_id(arn);
+        let once = aws_sdk_s3::config::Builder::new()
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(TimeoutConfig::builder().operation_attempt_timeout(timeout).build());
+        let mut pause = FIRST_PAUSE;
+        let mut attempt = 1;
+        loop {
+            let mut request = self
+                .s3
+                .put_object()
+                .bucket(place.bucket)
+                .key(place.key)
+                .if_none_match("*")
+                .checksum_sha256(&checksum)
+                .body(ByteStream::from(bytes.to_vec()));
+            if let Protection::Key(arn) = protection {
+                request = request.server_side_encryption(ServerSideEncryption::AwsKms).ssekms_key_id(arn);
+            }
+            if let Some(writer) = writer {
+                request = request.metadata(WRITER, writer);
+            }
+            match self.wait(request.customize().config_override(once.clone()).send()) {
+                Ok(done) => return Ok(Put::Written { version_id: done.version_id }),
+                Err(error) if status(&error) == Some(412) => {
+                    return Ok(if attempt == 1 { Put::Exists } else { Put::Perhaps });
+                }
+                Err(error) if attempt < ATTEMPTS && may_have_been_done(&error) => {
+                    std::thread::sleep(pause);
+                    pause *= 2;
+                    attempt += 1;
+                }
+                Err(error) => return Err(failed("PutObject", &place, &error)),
+            }
         }
-        let mut request = request.customize();
-        if let Some(retries) = retries {
-            request = request.config_override(aws_sdk_s3::config::Builder::new().retry_config(retries));
-        }
-        match self.wait(request.send()) {
-            Ok(done) => Ok(Put::Written { version_id: done.version_id }),
-            Err(error) if status(&error) == Some(412) => Ok(Put::Exists),
-            Err(error) => Err(failed("PutObject", &place, &error)),
-        }
+    }
+
+    /// Whether this very task wrote what stands at `place`.
+    fn is_own(&self, place: Place<'_>) -> Result<bool> {
+        let found = self
+            .wait(self.s3.head_object().bucket(place.bucket).key(place.key).send())
+            .map_err(|error| failed("HeadObject", &place, &error))?;
+        Ok(found.metadata.is_some_and(|all| all.get(WRITER) == Some(&self.writer)))
     }
 
     async fn get(&self, place: Place<'_>, limit: u64) -> Result<Option<Fetched>> {
@@ -169,6 +208,19 @@ fn status<E>(error: &SdkError<E>) -> Option<u16> {
     error.raw_response().map(|response| response.status().as_u16())
 }
 
+/// Whether a failed request may have been carried out, or be carried out if it is sent again: no answer came, or the
+/// service says that it had trouble.
+fn may_have_been_done<E: ProvideErrorMetadata>(error: &SdkError<E>) -> bool {
+    match error {
+        SdkError::ConstructionFailure(_) => false,
+        SdkError::ServiceError(told) => {
+            let status = told.raw().status().as_u16();
+            status >= 500 || matches!(status, 408 | 409 | 429) || told.err().code() == Some("RequestTimeout")
+        }
+        _ => true,
+    }
+}
+
 /// A failed call by its name, its object, and the service's own code: never a message, which may repeat input.
 fn failed<E: ProvideErrorMetadata>(call: &str, of: &dyn std::fmt::Display, error: &SdkError<E>) -> RunnerError {
     let code = error.as_service_error().and_then(ProvideErrorMetadata::code).unwrap_or(match error {
@@ -208,11 +260,18 @@ impl Cloud for Aws {
     }
 
     fn put_new(&self, place: Place<'_>, bytes: &[u8], protection: Protection<'_>) -> Result<Put> {
-        self.put(place, bytes, protection, None)
+        self.put(place, bytes, protection, None, ATTEMPT_TIMEOUT)
     }
 
     fn claim(&self, place: Place<'_>, bytes: &[u8]) -> Result<Put> {
-        // A request that is sent again after a lost answer would meet its own claim.
-        self.put(place, bytes, Protection::Bucket, Some(RetryConfig::disabled()))
+        match self.put(place, bytes, Protection::Bucket, Some(&self.writer), CLAIM_TIMEOUT) {
+            Ok(Put::Perhaps) => Ok(if self.is_own(place)? { Put::Written { version_id: None } } else { Put::Exists }),
+            Ok(told) => Ok(told),
+            // The last answer may have been lost as well.
+            Err(error) => match self.is_own(place) {
+                Ok(true) => Ok(Put::Written { version_id: None }),
+                _ => Err(error),
+            },
+        }
     }
 }

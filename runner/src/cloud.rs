@@ -73,8 +73,10 @@ pub enum Put {
         /// Its version, in a bucket that has versions.
         version_id: Option<String>,
     },
-    /// An object stands there already.
+    /// An object stands there already, and it is not of this call.
     Exists,
+    /// An object stands there already, and may be of this call: the answer to an earlier request of it was lost.
+    Perhaps,
 }
 
 /// The services that the runner calls, under the role of its task.
@@ -97,35 +99,60 @@ pub trait Cloud: Send + Sync {
     /// It is larger, or the service cannot be reached or refuses: not being allowed to look is not "does not exist".
     fn fetch(&self, place: Place<'_>, limit: u64) -> Result<Option<Fetched>>;
 
-    /// Writes an object on condition that none exists. May be sent several times: whoever must know whether it was the
-    /// one to write uses [`Self::claim`].
+    /// Writes an object on condition that none exists. Whoever must know whether it was the one to write uses
+    /// [`Self::claim`].
     ///
     /// # Errors
     /// The service cannot be reached or refuses.
     fn put_new(&self, place: Place<'_>, bytes: &[u8], protection: Protection<'_>) -> Result<Put>;
 
-    /// Writes an object on condition that none exists, and asks exactly once: [`Put::Written`] means that this call
-    /// and no other wrote it.
+    /// Writes an object on condition that none exists: [`Put::Written`] means that this call and no other wrote it, and
+    /// [`Put::Perhaps`] is no answer.
     ///
     /// # Errors
-    /// The service refuses, or the outcome is unknown.
+    /// The service refuses, or who wrote what stands there cannot be found out.
     fn claim(&self, place: Place<'_>, bytes: &[u8]) -> Result<Put>;
 }
 
 /// Stores an object for good and tells its place and content. An object that is there already is taken for ours if it
-/// has the very same bytes: then an answer was lost on the way.
+/// has the very same bytes. Where an answer was lost and the role may not look, it is taken for ours too: whoever reads
+/// it holds it against the digest that is told here.
 ///
 /// # Errors
 /// Something else stands there, or the service fails.
 pub fn store(cloud: &dyn Cloud, place: Place<'_>, bytes: &[u8], protection: Protection<'_>) -> Result<StoredObject> {
-    let digest = Digest::of(bytes);
-    let size = bytes.len() as u64;
     let version_id = match cloud.put_new(place, bytes, protection)? {
         Put::Written { version_id } => version_id,
-        Put::Exists => match cloud.fetch(place, size) {
-            Ok(Some(there)) if Digest::of(&there.bytes) == digest => there.version_id,
-            _ => return Err(RunnerError::gate(format!("`{place}` exists already, and is not of this task"))),
-        },
+        Put::Exists => look(cloud, place, bytes)??,
+        Put::Perhaps => look(cloud, place, bytes).unwrap_or(Ok(None))?,
     };
+    let (digest, size) = (Digest::of(bytes), bytes.len() as u64);
     Ok(StoredObject { bucket: place.bucket.to_owned(), key: place.key.to_owned(), version_id, digest, bytes: size })
+}
+
+/// Stores an object whose digest nobody is told, so that it must be certain that it is the one that stands there.
+///
+/// # Errors
+/// Something else stands there, or whether it does cannot be seen, or the service fails.
+pub fn tell(cloud: &dyn Cloud, place: Place<'_>, bytes: &[u8]) -> Result<()> {
+    match cloud.put_new(place, bytes, Protection::Bucket)? {
+        Put::Written { .. } => Ok(()),
+        Put::Exists | Put::Perhaps => look(cloud, place, bytes)?.map(drop),
+    }
+}
+
+/// Looks whether exactly `bytes` stand at `place`, and gives their version; an error inside says that they do not.
+///
+/// # Errors
+/// It cannot be seen.
+fn look(cloud: &dyn Cloud, place: Place<'_>, bytes: &[u8]) -> Result<Result<Option<String>>> {
+    let foreign = || RunnerError::gate(format!("`{place}` exists already, and is not of this task"));
+    match cloud.fetch(place, bytes.len() as u64) {
+        Ok(Some(there)) if there.bytes == bytes => Ok(Ok(there.version_id)),
+        Ok(_) => Ok(Err(foreign())),
+        Err(error) => {
+            let detail = format!("`{place}` exists already, and whether it is of this task cannot be seen: {error}");
+            Err(RunnerError::gate(detail))
+        }
+    }
 }

@@ -111,6 +111,8 @@ pub struct Ended {
     pub lock_warning: bool,
     /// Whether it spoke of the lock file at all.
     pub lock_named: bool,
+    /// Whether it could save its state nowhere, and printed it.
+    pub state_dumped: bool,
 }
 
 enum Message {
@@ -193,6 +195,7 @@ impl Engine {
             kept: heard.kept,
             lock_warning: heard.renderer.saw_lock_warning(),
             lock_named: heard.renderer.saw_lock_file(),
+            state_dumped: heard.renderer.saw_state_dump(),
         })
     }
 }

@@ -56,12 +56,6 @@ impl Invocation {
     pub const fn credentials(&self) -> &BTreeMap<&'static str, String> {
         &self.credentials
     }
-
-    /// An object's key in the exchange bucket: `<prefix>/<workspace>/<run><suffix>`.
-    #[must_use]
-    pub fn key(&self, prefix: &str, suffix: &str) -> String {
-        format!("{prefix}/{}/{}{suffix}", self.workspace, self.run)
-    }
 }
 
 fn read<T: std::str::FromStr<Err: std::fmt::Display>>(variables: &BTreeMap<String, String>, name: &str) -> Result<T> {
@@ -93,10 +87,6 @@ mod tests {
         assert_eq!(
             invocation.credentials().keys().copied().collect::<Vec<_>>(),
             ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
-        );
-        assert_eq!(
-            invocation.key("receipts", "/plan.json"),
-            "receipts/ws-0000000000000001/run-00000000000000000000000001/plan.json"
         );
     }
 

@@ -42,6 +42,12 @@ impl RunnerError {
         Self::Unusable { detail: detail.to_string() }
     }
 
+    /// Whether it is a phase's failure for `reason`.
+    #[must_use]
+    pub fn is(&self, reason: FailureReason) -> bool {
+        matches!(self, Self::Failed { reason: found, .. } if *found == reason)
+    }
+
     /// The same with another reason, for callers that know what it means.
     #[must_use]
     pub fn because(self, reason: FailureReason) -> Self {

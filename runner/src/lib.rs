@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plangate_gate::time::Timestamp;
+use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fs::Mode;
 
 use crate::config::Config;
@@ -62,7 +63,7 @@ fn task() -> Result<()> {
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let invocation = Invocation::from_variables(variables)?;
-    let cloud = aws::Aws::new(&config, &invocation)?;
+    let cloud = aws::Aws::new(&config, &invocation, unique()?)?;
     // From here on time only runs forward, whatever happens to the clock.
     let (began, start) = (Instant::now(), now()?);
     let clock = || start.plus_seconds(u32::try_from(began.elapsed().as_secs()).unwrap_or(u32::MAX));
@@ -80,6 +81,13 @@ fn task() -> Result<()> {
         out: Box::new(std::io::stdout()),
     })
     .map(drop)
+}
+
+/// A name that no other task has or can guess.
+fn unique() -> Result<String> {
+    let mut bytes = [0; 16];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| RunnerError::unusable("the platform gives no randomness"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The time when the task begins.

@@ -6,6 +6,9 @@ use crate::cloud::Secret;
 use crate::error::Result;
 use crate::mask::Masker;
 
+/// What the last line of a cut log takes at most.
+const CUT_LINE: usize = 100;
+
 /// A log that is printed and kept.
 pub struct Log {
     out: Box<dyn Write + Send>,
@@ -51,7 +54,7 @@ impl Log {
             // The log stream is for the moment and for when no log can be stored; its failure is no reason to stop.
             let _ = writeln!(self.out, "{line}");
             let _ = self.out.flush();
-            if self.lost == 0 && self.kept.len() + line.len() < self.limit {
+            if self.lost == 0 && self.kept.len() + line.len() < self.limit.saturating_sub(CUT_LINE) {
                 self.kept.extend_from_slice(line.as_bytes());
                 self.kept.push(b'\n');
             } else {
@@ -60,13 +63,14 @@ impl Log {
         }
     }
 
-    /// What was kept; the last line says so if that is not all.
+    /// What was kept, never more than the limit; the last line says so if that is not all.
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let mut kept = std::mem::take(&mut self.kept);
         if self.lost > 0 {
             let cut = format!("(the log is cut here: {} more bytes are in the task's own log stream)\n", self.lost);
             kept.extend_from_slice(cut.as_bytes());
+            kept.truncate(self.limit);
         }
         kept
     }
@@ -78,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_log_is_cut_at_a_line_and_says_so() {
-        let mut log = Log::new(Box::new(std::io::sink()), 10);
+        let mut log = Log::new(Box::new(std::io::sink()), 110);
         log.text("one\ntwo");
         log.text("three");
         log.text("4");
@@ -86,6 +90,18 @@ mod tests {
             String::from_utf8(log.finish()).unwrap(),
             "one\ntwo\n(the log is cut here: 8 more bytes are in the task's own log stream)\n"
         );
+    }
+
+    #[test]
+    fn a_log_with_the_line_that_says_so_is_no_longer_than_it_may_be() {
+        for limit in 0..400 {
+            let mut log = Log::new(Box::new(std::io::sink()), limit);
+            for line in 0..100 {
+                log.text(&format!("line {line}"));
+            }
+            log.lost = log.lost.max(u64::MAX / 2);
+            assert!(log.finish().len() as u64 <= limit, "{limit}");
+        }
     }
 
     #[test]

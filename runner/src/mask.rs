@@ -1,9 +1,16 @@
 //! Hiding resolved secrets in everything that leaves the process (`R21`, `R22`): in one text, and over the seams of a
 //! text that comes in pieces.
+//!
+//! Hidden are a secret as it stands, as JSON and the engine's own syntax write it, and in base64 wherever it stands in
+//! what was encoded. Not hidden are values of fewer than four bytes, base64 that is broken into lines, other encodings
+//! (hex, compression, a hash) and parts of a secret: whoever may change a configuration can print a secret, which is
+//! why one is only given to those who may.
 
 use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
 use crate::cloud::Secret;
 use crate::error::{Result, RunnerError};
@@ -74,8 +81,8 @@ impl Masker {
     }
 }
 
-/// The forms of a secret worth hiding: itself, as JSON strings write it, as the engine's own syntax quotes it, and
-/// each line of one that has several.
+/// The forms of a secret worth hiding: itself, as JSON strings write it, as the engine's own syntax quotes it, in base64,
+/// and each line of one that has several.
 fn forms_of(value: &str) -> impl Iterator<Item = String> {
     let mut plain: Vec<&str> = vec![value, value.trim()];
     plain.extend(value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE));
@@ -94,8 +101,30 @@ fn forms_of(value: &str) -> impl Iterator<Item = String> {
         let quoted = json.replace("${", "$${").replace("%{", "%%{");
         let ascii: String = json.chars().map(escape_beyond_ascii).collect();
         forms.extend([text.to_owned(), json, go, quoted, ascii]);
+        forms.extend(base64_of(text.as_bytes()));
     }
     forms.into_iter().filter(|form| form.len() >= SHORTEST)
+}
+
+/// What of a secret shows in base64, whatever is encoded before and behind it: the digits that are of the secret alone,
+/// for each of the three places in a group at which it can begin; and the whole with its padding, where it stands alone
+/// or at the end. Up to two digits beside these are of the secret in part, and stay.
+fn base64_of(secret: &[u8]) -> impl Iterator<Item = String> {
+    let mut forms = Vec::new();
+    for before in 0..3_usize {
+        let padded = [&[0_u8; 2][..before.min(2)], secret].concat();
+        let whole = STANDARD.encode(&padded);
+        // Six bits a digit: the first that holds none of what comes before, and the end of those that are full.
+        let (first, full) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
+        for form in [whole.get(first..), whole.get(first..full)].into_iter().flatten() {
+            forms.push(form.to_owned());
+        }
+        let whole = URL_SAFE.encode(&padded);
+        for form in [whole.get(first..), whole.get(first..full)].into_iter().flatten() {
+            forms.push(form.to_owned());
+        }
+    }
+    forms.into_iter()
 }
 
 fn escape_beyond_ascii(c: char) -> String {
@@ -202,6 +231,27 @@ mod tests {
             "d<e>&${f}é",
         ] {
             assert_eq!(masker.mask(&format!("x={form}.")), "x=(secret).", "`{form}`");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_hidden_in_base64_wherever_it_stands_in_what_was_encoded() {
+        let secret = "hunter2>secret?ÿÿ";
+        let masker = masker(&[secret]);
+        for (before, behind) in [("", ""), ("user:", ""), ("a", "b"), ("ab", "cd"), ("abc", "def"), ("", "x")] {
+            let text = format!("{before}{secret}{behind}");
+            for encoded in [STANDARD.encode(&text), URL_SAFE.encode(&text)] {
+                let shown = masker.mask(&format!("Basic {encoded}."));
+                // Besides what is encoded before and behind, two digits of the secret at most.
+                let (head, tail) = shown.split_once(MASK).unwrap_or_else(|| panic!("`{shown}` of `{text}`"));
+                assert!(head.len() <= 6 + (before.len() * 8).div_ceil(6), "`{shown}` of `{text}`");
+                assert!(tail.len() <= 1 + 4 + (behind.len() * 8).div_ceil(6), "`{shown}` of `{text}`");
+                if before.is_empty() && behind.is_empty() {
+                    assert_eq!(shown, "Basic (secret).");
+                }
+            }
+            let unpadded = STANDARD.encode(&text).trim_end_matches('=').to_owned();
+            assert!(masker.mask(&unpadded).contains(MASK));
         }
     }
 

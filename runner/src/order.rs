@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
+use plangate_gate::keys::{order_key, signatures_key};
 use plangate_gate::order::{ORDER_LIMIT, Phase, SignatureAlgorithm, Signatures, WorkOrder};
 use plangate_gate::time::Timestamp;
 use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
@@ -28,7 +29,7 @@ pub(crate) struct FoundOrder {
 /// # Errors
 /// [`RunnerError::Unusable`]: without an order there is nothing that a receipt could be about.
 pub(crate) fn find(cloud: &dyn Cloud, config: &Config, invocation: &Invocation) -> Result<FoundOrder> {
-    let key = invocation.key("orders", &format!("/{}.json", invocation.phase));
+    let key = order_key(&invocation.workspace, &invocation.run, invocation.phase);
     let place = Place { bucket: &config.exchange_bucket, key: &key };
     let found = cloud.fetch(place, ORDER_LIMIT as u64).map_err(RunnerError::unusable)?;
     let bytes = found.ok_or_else(|| RunnerError::unusable(format!("there is no work order `{place}`")))?.bytes;
@@ -50,9 +51,12 @@ pub(crate) fn check(
     let order = &found.order;
     let invalid = |detail: &str| Err(RunnerError::failed(FailureReason::OrderInvalid, detail));
     if invocation.phase == Phase::Apply {
-        let key = invocation.key("orders", "/apply.sig.json");
+        let key = signatures_key(&invocation.workspace, &invocation.run);
         let place = Place { bucket: &config.exchange_bucket, key: &key };
-        let Some(signatures) = cloud.fetch(place, ORDER_LIMIT as u64)? else {
+        // The role may not look what is there: where nothing is, it is refused.
+        let fetched =
+            cloud.fetch(place, ORDER_LIMIT as u64).map_err(|error| error.because(FailureReason::OrderInvalid));
+        let Some(signatures) = fetched? else {
             return invalid("the order has no signature");
         };
         check_signature(&found.bytes, &Signatures::parse_untrusted(&signatures.bytes)?, &config.order_keys)?;

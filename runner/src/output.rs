@@ -13,6 +13,9 @@ const LOCK_NOT_UPDATED: &str = "lock file not updated";
 /// What they say in every error about that file.
 const LOCK_FILE: &str = "lock file";
 
+/// What they print instead of a state that they could save neither where it belongs nor in a file.
+const STATE_DUMP: &str = "Emergency state dump";
+
 /// Which of the engine's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
@@ -29,6 +32,7 @@ pub(crate) struct Renderer {
     err: Long,
     lock_warning: bool,
     lock_named: bool,
+    state_dumped: bool,
 }
 
 /// A line of a stream that comes in parts.
@@ -55,6 +59,11 @@ impl Renderer {
         self.lock_named
     }
 
+    /// Whether the engine had nowhere to put its state but here. It is not shown.
+    pub(crate) const fn saw_state_dump(&self) -> bool {
+        self.state_dumped
+    }
+
     /// Prints one piece.
     pub(crate) fn piece(&mut self, stream: Stream, piece: Piece, log: &mut Log) {
         let long = match stream {
@@ -66,12 +75,14 @@ impl Renderer {
                 let text = String::from_utf8_lossy(&line);
                 self.lock_warning |= text.contains(LOCK_NOT_UPDATED);
                 self.lock_named |= text.contains(LOCK_FILE);
+                self.state_dumped |= text.contains(STATE_DUMP);
                 let shown = render(&text, log.masker());
                 log.text(&shown);
             }
             Piece::Part(part) => {
                 if long.bytes == 0 {
                     long.json = stream == Stream::Out && part.starts_with(b"{");
+                    self.state_dumped |= part.windows(STATE_DUMP.len()).any(|text| text == STATE_DUMP.as_bytes());
                 }
                 long.bytes += part.len();
                 if !long.json {

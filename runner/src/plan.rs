@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use plangate_gate::failure::FailureReason;
+use plangate_gate::keys::{artifact_key, document_key};
 use plangate_gate::receipt::{PlanExit, Planned};
 use serde::Deserialize;
 
@@ -45,20 +46,14 @@ pub(crate) fn plan(phase: &mut Phase<'_>) -> Result<Planned> {
     let plan_format = plan_format(&document)?;
 
     let sealed = &phase.order.sealed;
-    let artifact_key = artifact_key(phase.order.run.as_str());
+    let artifact_key = artifact_key(&phase.order.run);
     let artifact_place = Place { bucket: &sealed.bucket, key: &artifact_key };
-    let document_key = phase.invocation.key("documents", ".json");
+    let document_key = document_key(&phase.order.workspace, &phase.order.run);
     let document_place = Place { bucket: &phase.config.exchange_bucket, key: &document_key };
     let artifact = store(phase.cloud, artifact_place, &artifact, Protection::Key(&sealed.key_arn))?;
     let document = store(phase.cloud, document_place, &document, Protection::Key(&phase.config.document_key))?;
     phase.log.text(&format!("plangate: planned; artifact {}, document {}", artifact.digest, document.digest));
     Ok(Planned { exit_code, artifact, document, plan_format, lock_file: prepared.lock_file.clone(), state: before })
-}
-
-/// Where a run's artifact stands in its workspace's bucket.
-#[must_use]
-pub(crate) fn artifact_key(run: &str) -> String {
-    format!("artifacts/{run}/plan.tfplan")
 }
 
 /// The engine's plan, its three kinds of exit told apart.

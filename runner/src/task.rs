@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use plangate_gate::keys::{log_key, receipt_key};
 use plangate_gate::order::{self, StoredObject};
 use plangate_gate::receipt::{
     Isolation, Planned, RECEIPT_LIMIT, Receipt, ReceiptAudience, ReceiptSchema, StateLockEvidence,
@@ -10,7 +11,7 @@ use plangate_gate::receipt::{
 use plangate_gate::time::Timestamp;
 
 use crate::apply::{Outcome, apply};
-use crate::cloud::{Cloud, Place, Protection, store};
+use crate::cloud::{Cloud, Place, Protection, store, tell};
 use crate::config::{Config, EngineUser};
 use crate::engine::Stop;
 use crate::environment::Invocation;
@@ -176,7 +177,7 @@ fn look_at_lock(phase: &mut Phase<'_>) {
 }
 
 fn store_log(cloud: &dyn Cloud, config: &Config, invocation: &Invocation, log: &mut Log) -> Option<StoredObject> {
-    let key = invocation.key("logs", &format!("/{}.log", invocation.phase));
+    let key = log_key(&invocation.workspace, &invocation.run, invocation.phase);
     let bytes = log.finish();
     match store(cloud, Place { bucket: &config.exchange_bucket, key: &key }, &bytes, Protection::Bucket) {
         Ok(stored) => Some(stored),
@@ -192,8 +193,6 @@ fn write(cloud: &dyn Cloud, config: &Config, invocation: &Invocation, receipt: &
     if bytes.len() > RECEIPT_LIMIT {
         return Err(RunnerError::unusable("the receipt is too large"));
     }
-    let key = invocation.key("receipts", &format!("/{}.json", invocation.phase));
-    store(cloud, Place { bucket: &config.exchange_bucket, key: &key }, &bytes, Protection::Bucket)
-        .map(drop)
-        .map_err(RunnerError::unusable)
+    let key = receipt_key(&invocation.workspace, &invocation.run, invocation.phase);
+    tell(cloud, Place { bucket: &config.exchange_bucket, key: &key }, &bytes).map_err(RunnerError::unusable)
 }

@@ -53,15 +53,12 @@ def task_held(world, phase, after=False, **runner):
         image = world.stack.images / deploy.IMAGE.split(":")[0]
         inner = image / post.path.name
         inner.mkdir()
-        for name in ("runner", "runner.json"):
-            (image / name).rename(inner / name)
+        (image / "runner").rename(inner / "runner")
+        shutil.copy2(image / "runner.json", inner)
         here = f'[ "$PLANGATE_PHASE" != {phase} ] || {{ {post.wait}; }}'
         body = f'{inner}/runner\ncode=$?\n{here}\nexit $code' if after else f"{here}\nexec {inner}/runner"
         executable(image / "runner", f"#!/bin/sh\n{body}\n")
-        try:
-            yield post
-        finally:
-            (image / "runner").unlink()
+        yield post
 
 
 @contextlib.contextmanager
@@ -95,6 +92,8 @@ def hold_in_configuration(post):
 def kill_runner(run):
     """Kills the runner of a run, as a host that dies does; all that it started dies with it."""
     _kill(run, lambda pid: f"PLANGATE_RUN={run.id}".encode() in _read(pid, "environ").split(b"\0") and _program(pid) == "runner")
+    wait_until(lambda: not run.tasks(), f"the task of {run.id} to end")
+    shutil.rmtree(run.world.stack.directory / "work" / run.id)  # a task's disk dies with it
 
 
 def kill_engine(run):

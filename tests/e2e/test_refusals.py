@@ -157,7 +157,7 @@ def test_a_plan_that_claims_to_be_of_another_dependency_lock_is_not_applied(worl
         forge_receipt(run, "plan", lambda receipt: receipt["planned"].update(lock_file=digest_of(b"another lock")))
         post.open()
         run.wait("awaiting_approval").approve()
-    run.ended_well("failed", "lock-file-invalid")
+        run.ended_well("failed", "lock-file-invalid")
     nothing_applied(run)
     assert shop.state() is None
 

@@ -10,6 +10,7 @@ use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, D
 
 use crate::decode::{Answer, Event};
 use crate::gate::Gate;
+use crate::reading::within;
 
 /// How many documents one page has.
 const PAGE: usize = 100;
@@ -28,8 +29,11 @@ fn may(caller: &Caller, action: Action, kind: DocumentKind, id: &str) -> bool {
 /// `GET /v1/{kind}s`: those that the caller may read.
 pub(crate) async fn list(gate: &Gate<'_>, event: &Event, caller: &Caller, kind: DocumentKind) -> Result<Answer, Error> {
     let cursor = event.query(&["cursor"])?.get("cursor").map(String::as_str);
-    let page = documents::page(gate.store, kind, cursor, PAGE).await?;
-    let cursor = page.last().filter(|_| page.len() == PAGE).map(|last| last.id.clone());
+    let mut page = documents::page(gate.store, kind, cursor, PAGE).await?;
+    let fits = within(&page, PAGE);
+    let more = fits < page.len() || page.len() == PAGE;
+    page.truncate(fits);
+    let cursor = page.last().filter(|_| more).map(|last| last.id.clone());
     let readable = |document: &Document| may(caller, Action::Read, kind, &document.id);
     let documents = page.into_iter().filter(readable).collect();
     Ok(Answer::of(200, &DocumentsAnswer { documents, cursor })?)

@@ -25,6 +25,8 @@ const INLINE_LIMIT: u64 = 5_000_000;
 const LOG_LINES: usize = 2_000;
 /// How many bytes of lines one page has at most: an answer has its limit.
 const LOG_BYTES: usize = 2_000_000;
+/// How many bytes of records one page has: Lambda answers with at most six megabytes.
+const ANSWER_BYTES: usize = 4_000_000;
 /// How many events one page has.
 const EVENTS: usize = 100;
 /// How many runs one page has, if nothing else is asked.
@@ -72,10 +74,21 @@ pub(crate) async fn runs(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Res
     }
     // Ids sort by age, so the pages of several workspaces merge.
     found.sort_by(|a, b| b.id.cmp(&a.id));
-    let more = found.len() > limit;
-    found.truncate(limit);
+    let fits = within(&found, limit);
+    let more = found.len() > fits;
+    found.truncate(fits);
     let cursor = found.last().filter(|_| more).map(|run| run.id.to_string());
     Ok(Answer::of(200, &RunsAnswer { runs: found.into_iter().map(Into::into).collect(), cursor })?)
+}
+
+/// How many of `items`, at most `limit` and at least one, fit into an answer.
+pub(crate) fn within<T: serde::Serialize>(items: &[T], limit: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |item: &&T| {
+        bytes += serde_json::to_string(item).map_or(0, |text| text.len());
+        bytes <= ANSWER_BYTES
+    };
+    items.iter().take(limit).take_while(fits).count().max(1).min(items.len())
 }
 
 /// The workspaces that the caller may read.
@@ -180,8 +193,12 @@ pub(crate) async fn audit(gate: &Gate<'_>, event: &Event, caller: &Caller, run: 
         Some(text) => text.parse::<u64>().map_err(|_| invalid())?,
     };
     let run = readable(gate, caller, run, Action::Read).await?;
-    let stored = gate.store.events(&Chain::Run(run.id), from, EVENTS).await?;
-    let cursor = stored.last().filter(|_| stored.len() == EVENTS).map(|event| (event.seq + 1).to_string());
+    let mut stored = gate.store.events(&Chain::Run(run.id), from, EVENTS).await?;
+    let texts: Vec<&str> = stored.iter().map(|event| event.bytes.as_str()).collect();
+    let fits = within(&texts, EVENTS);
+    let more = fits < stored.len() || stored.len() == EVENTS;
+    stored.truncate(fits);
+    let cursor = stored.last().filter(|_| more).map(|event| (event.seq + 1).to_string());
     let mut events = Vec::with_capacity(stored.len());
     for each in stored {
         let event = RawValue::from_string(each.bytes)

@@ -1,7 +1,7 @@
 //! What changes runs: bundles, proposals, decisions, withdrawals.
 
-use plangate_gate::documents::{Action, DocumentKind};
-use plangate_gate::ids::RunId;
+use plangate_gate::documents::{Action, DocumentKind, WorkspaceSpec};
+use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::run::{Proposer, Surface};
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::objects::bundle_key;
@@ -35,19 +35,23 @@ pub(crate) async fn bundle(gate: &Gate<'_>, event: &Event, caller: &Caller) -> R
     Ok(Answer::of(200, &answer)?)
 }
 
-/// Whether there is such a workspace. Only asked for those who may know.
-async fn exists(gate: &Gate<'_>, workspace: &plangate_gate::ids::WorkspaceId) -> Result<(), Error> {
-    match documents::get(gate.store, DocumentKind::Workspace, workspace.as_str()).await? {
-        Some(_) => Ok(()),
-        None => Err(Refusal::new(Reason::NotFound, format!("there is no workspace `{workspace}`")).into()),
+/// A workspace that must be there. Only asked for those who may know.
+async fn exists(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<WorkspaceSpec, Error> {
+    if documents::get(gate.store, DocumentKind::Workspace, workspace.as_str()).await?.is_none() {
+        return Err(Refusal::new(Reason::NotFound, format!("there is no workspace `{workspace}`")).into());
     }
+    Ok(documents::workspace(gate.store, workspace).await?.1)
 }
 
 /// `POST /v1/runs`.
 pub(crate) async fn propose(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer, Error> {
     let request: ProposeRequest = event.body()?;
     caller.require(Action::Propose, Some(&request.workspace))?;
-    exists(gate, &request.workspace).await?;
+    let spec = exists(gate, &request.workspace).await?;
+    if caller.is_bot() && request.on_behalf_of.is_none() && spec.distinct_approver {
+        let message = "this workspace asks for another approver, so a bot names the person whom it speaks for";
+        return Err(Refusal::new(Reason::InvalidRequest, message).into());
+    }
     if request.on_behalf_of.is_some() && !caller.is_bot() {
         let message = "only a bot proposes on somebody's behalf";
         return Err(Refusal::new(Reason::InvalidRequest, message).into());

@@ -274,3 +274,34 @@ async fn runs_come_newest_first_in_pages_that_lose_none() {
     let (_, body) = world.ask("eve", "GET", "/v1/runs", None).await;
     assert_eq!(body, r#"{"runs":[]}"#);
 }
+
+#[test]
+fn a_page_fits_into_an_answer_and_is_never_empty() {
+    let items: Vec<String> = (0..5).map(|_| "x".repeat(1_500_000)).collect();
+    assert_eq!(crate::reading::within(&items, 100), 2);
+    assert_eq!(crate::reading::within(&items, 1), 1);
+    assert_eq!(
+        crate::reading::within(&["x".repeat(9_000_000)], 100),
+        1,
+        "one that is too large is not lost in silence"
+    );
+    assert_eq!(crate::reading::within(&Vec::<String>::new(), 100), 0);
+}
+
+#[tokio::test]
+async fn a_bot_names_the_person_it_speaks_for() {
+    let world = World::new().await;
+    let iam = json!([{ "account": "111122223333", "role": "pipeline" }]);
+    world.put(DocumentKind::Principal, "pipeline", json!({ "person": "pipeline", "bot": true, "iam": iam })).await;
+    let grant = json!({ "person": "pipeline", "workspaces": [workspace()], "actions": ["propose", "approve"] });
+    world.put(DocumentKind::Grant, "pipeline", grant).await;
+    let bundle = Digest::of(b"bundle");
+    world.objects.replace(&bundle_key(&workspace(), &bundle), b"bundle");
+    let mut proposal = json!({ "request_id": "request-1", "workspace": workspace(), "kind": "applicable", "bundle": bundle, "origin": "ci" });
+    assert_eq!(world.reason("pipeline", "POST", "/v1/runs", Some(proposal.clone())).await, "invalid-request");
+    proposal["on_behalf_of"] = "ana".into();
+    let (status, body) = world.ask("pipeline", "POST", "/v1/runs", Some(proposal)).await;
+    assert_eq!(status, 201, "{body}");
+    let answer: plangate_wire::RunAnswer = serde_json::from_str(&body).unwrap();
+    assert_eq!(answer.run.run.proposer.on_behalf_of.unwrap().as_str(), "ana");
+}

@@ -2,7 +2,7 @@
 
 use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
-use plangate_gate::receipt::{ApplyResult, Claim, ClaimHolder};
+use plangate_gate::receipt::{Applied, ApplyResult, Claim, ClaimHolder};
 use plangate_gate::run::LockFile;
 use plangate_runner::error::RunnerError;
 use serde_json::json;
@@ -167,20 +167,111 @@ fn whoever_comes_second_finds_the_claim_taken_and_leaves() {
 }
 
 #[test]
-fn an_apply_that_fails_tells_what_it_left_and_keeps_the_state_it_could_not_save() {
+fn an_apply_that_fails_tells_what_it_left() {
     let stage = Stage::applying();
-    stage.engine("apply", "echo leftover > errored.tfstate; exit 1");
+    stage.engine("apply", "exit 1");
     let key = format!("{STATE_KEY}.tflock");
     stage.memory.put(SEALED, &key, br#"{"ID":"4f0c","Operation":"OperationTypeApply","Created":"then"}"#, None);
     let receipt = stage.run();
     let done = receipt.applied.unwrap();
     assert_eq!((receipt.failure.unwrap().reason, done.exit_code), (FailureReason::ApplyErrored, 1));
-    let kept = stage.memory.get(SEALED, &format!("sealed/{RUN}/errored.tfstate")).unwrap();
-    assert_eq!((kept.bytes.as_slice(), kept.key_arn.as_deref()), (&b"leftover\n"[..], Some(SEALED_KEY)));
-    assert_eq!(done.errored_state.as_ref().unwrap().digest, Digest::of(b"leftover\n"));
+    assert!(done.outcome_is_known());
     assert_eq!(result(&stage).unwrap().applied, done);
     assert_eq!(receipt.state_lock.orphan.unwrap().id, "4f0c");
     assert!(stage.memory.get(SEALED, &key).is_some(), "the lock is not the runner's to release");
+}
+
+/// The failure of an apply whose outcome nobody can know, its detail, and what it tells all the same.
+fn unknown(stage: &Stage) -> (String, Applied) {
+    let receipt = stage.run();
+    let failure = receipt.failure.unwrap();
+    assert_eq!(failure.reason, FailureReason::ApplyOutcomeUnknown, "{}", failure.detail);
+    let told = result(stage);
+    assert!(
+        told.is_none_or(|told| !told.applied.outcome_is_known()),
+        "the result alone says that the outcome is known"
+    );
+    (failure.detail, receipt.applied.unwrap())
+}
+
+#[test]
+fn a_state_that_the_engine_could_not_save_is_kept_and_leaves_the_outcome_unknown() {
+    for code in [0, 1] {
+        let stage = Stage::applying();
+        stage.engine("apply", format!("echo leftover > errored.tfstate; exit {code}"));
+        let (detail, done) = unknown(&stage);
+        let key = format!("sealed/{RUN}/errored.tfstate");
+        assert!(detail.contains(&key), "{detail}");
+        let kept = stage.memory.get(SEALED, &key).unwrap();
+        assert_eq!((kept.bytes.as_slice(), kept.key_arn.as_deref()), (&b"leftover\n"[..], Some(SEALED_KEY)));
+        assert_eq!(done.errored_state.as_ref().unwrap().digest, Digest::of(b"leftover\n"));
+        assert_eq!(done.exit_code, code);
+        assert_eq!(result(&stage).unwrap().applied, done);
+    }
+}
+
+#[test]
+fn a_state_that_is_lost_is_told_loudly_and_leaves_the_outcome_unknown() {
+    type Change = fn(&Stage);
+    let cases: [(&str, Change); 4] = [
+        ("it cannot be stored", |s| {
+            s.memory.break_after("put", "sealed/", 0);
+            s.engine("apply", r#"echo 'hunter2-"secret"' > errored.tfstate; exit 1"#);
+        }),
+        ("it is a link", |s| s.engine("apply", "ln -s /etc/hostname errored.tfstate; exit 1")),
+        ("it is too large", |s| s.engine("apply", "head -c 1000001 /dev/zero > errored.tfstate; exit 1")),
+        ("not even a file could be written", |s| {
+            s.engine("apply", r#"echo '{"@message":"Emergency state dump","state":{"v":"not-for-the-log"}}'; exit 1"#);
+        }),
+    ];
+    for (story, change) in cases {
+        let stage = Stage::applying();
+        change(&stage);
+        let (detail, done) = unknown(&stage);
+        assert!(detail.contains("IS LOST") && stage.printed().contains("IS LOST"), "{story}: {detail}");
+        assert!(done.errored_state.is_none() && result(&stage).is_none(), "{story}");
+        let told = format!("{detail}{}", stage.printed());
+        assert!(!told.contains("hunter2") && !told.contains("not-for-the-log"), "{story}");
+    }
+}
+
+#[test]
+fn a_state_that_can_be_stored_at_the_second_attempt_is_kept() {
+    let stage = Stage::applying();
+    stage.memory.recover_after("put", "sealed/", 2);
+    stage.engine("apply", "echo leftover > errored.tfstate; exit 1");
+    let (_, done) = unknown(&stage);
+    assert!(done.errored_state.is_some());
+}
+
+#[test]
+fn an_engine_that_is_killed_or_breaks_down_leaves_the_outcome_unknown() {
+    for (script, code) in [("kill -9 $$", 137), ("kill -15 $$", 143), ("exit 2", 2), ("exit 11", 11)] {
+        let stage = Stage::applying();
+        stage.engine("apply", script);
+        let (detail, done) = unknown(&stage);
+        assert!(detail.contains(&code.to_string()) && done.exit_code == code, "`{script}`: {detail}");
+        assert_eq!(result(&stage).unwrap().applied, done);
+    }
+}
+
+#[test]
+fn an_engine_that_does_not_stop_in_time_is_killed_and_leaves_the_outcome_unknown() {
+    let mut stage = Stage::applying();
+    stage.settings["limits"]["apply_seconds"] = json!(2);
+    stage.settings["limits"]["grace_seconds"] = json!(1);
+    stage.engine("apply", "trap '' TERM; while :; do sleep 0.05; done");
+    let (_, done) = unknown(&stage);
+    assert_eq!(done.exit_code, 137);
+}
+
+#[test]
+fn a_claim_that_may_be_anybodys_is_not_applied_under() {
+    let stage = Stage::applying();
+    stage.memory.lose_answers("claims/");
+    let receipt = stage.run();
+    assert_eq!(receipt.failure.unwrap().reason, FailureReason::ClaimTaken);
+    assert!(receipt.applied.is_none() && !applied(&stage) && result(&stage).is_none());
 }
 
 #[test]

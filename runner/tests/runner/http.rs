@@ -12,6 +12,12 @@ use crate::memory::Memory;
 /// What keys hold in their name whose first request is carried out and never answered.
 pub(crate) const LOST_ANSWER: &str = "lost-answer";
 
+/// What keys hold in their name that nobody may read.
+pub(crate) const NOT_TO_BE_READ: &str = "not-to-be-read";
+
+/// The header with the name of a writer.
+const WRITER: &str = "x-amz-meta-plangate-writer";
+
 /// Starts serving and gives the address. It serves as long as the process lives.
 pub(crate) fn serve(memory: &Arc<Memory>) -> String {
     let lost = Arc::new(Mutex::new(BTreeSet::new()));
@@ -169,6 +175,7 @@ fn answer(memory: &Memory, request: &Request) -> Answer {
             ),
         ),
         ("HEAD", "") => Answer::of(200, ""),
+        ("GET" | "HEAD", key) if key.contains(NOT_TO_BE_READ) => Answer::error(403, "AccessDenied"),
         ("GET" | "HEAD", key) => match memory.get(bucket, key) {
             Some(version) => {
                 let mut answer = Answer::of(200, version.bytes.clone());
@@ -177,6 +184,7 @@ fn answer(memory: &Memory, request: &Request) -> Answer {
                     ("etag", format!("\"{}\"", &Digest::of(&version.bytes).hex()[..32])),
                     ("last-modified", "Mon, 30 Nov 2026 05:00:00 GMT".to_owned()),
                 ];
+                answer.headers.extend(version.writer.map(|writer| (WRITER, writer)));
                 answer
             }
             None => Answer::error(404, "NoSuchKey"),
@@ -186,7 +194,7 @@ fn answer(memory: &Memory, request: &Request) -> Answer {
                 return Answer::error(412, "PreconditionFailed");
             }
             let key_arn = request.header("x-amz-server-side-encryption-aws-kms-key-id");
-            let id = memory.put(bucket, key, &request.body, key_arn);
+            let id = memory.put_by(bucket, key, &request.body, key_arn, request.header(WRITER));
             let mut answer = Answer::of(200, "");
             answer.headers.push(("x-amz-version-id", id));
             answer.headers.push(("etag", format!("\"{}\"", &Digest::of(&request.body).hex()[..32])));

@@ -13,6 +13,8 @@ pub(crate) struct Version {
     pub(crate) bytes: Vec<u8>,
     /// The key it was written under, if the writer named one.
     pub(crate) key_arn: Option<String>,
+    /// The name that the writer gave himself.
+    pub(crate) writer: Option<String>,
 }
 
 #[derive(Default)]
@@ -22,6 +24,8 @@ struct Inside {
     /// What is written to a key once it has been read for the first time.
     moves: BTreeMap<String, Vec<u8>>,
     broken: Vec<(&'static str, String, usize)>,
+    lost: Vec<String>,
+    recovering: Vec<(&'static str, String, usize)>,
 }
 
 /// The store.
@@ -35,10 +39,23 @@ pub(crate) struct Memory {
 impl Memory {
     /// Writes an object, whatever stands there.
     pub(crate) fn put(&self, bucket: &str, key: &str, bytes: &[u8], key_arn: Option<&str>) -> String {
+        self.put_by(bucket, key, bytes, key_arn, None)
+    }
+
+    /// The same, by a writer who names himself.
+    pub(crate) fn put_by(
+        &self,
+        bucket: &str,
+        key: &str,
+        bytes: &[u8],
+        key_arn: Option<&str>,
+        writer: Option<&str>,
+    ) -> String {
         let mut inside = self.inside.lock().unwrap();
         inside.versions += 1;
         let id = format!("v{}", inside.versions);
-        let version = Version { id: id.clone(), bytes: bytes.to_vec(), key_arn: key_arn.map(str::to_owned) };
+        let (key_arn, writer) = (key_arn.map(str::to_owned), writer.map(str::to_owned));
+        let version = Version { id: id.clone(), bytes: bytes.to_vec(), key_arn, writer };
         inside.objects.entry((bucket.to_owned(), key.to_owned())).or_default().push(version);
         id
     }
@@ -73,8 +90,24 @@ impl Memory {
         self.inside.lock().unwrap().broken.push((call, prefix.to_owned(), good));
     }
 
+    /// The first `bad` of `call` on keys that begin with `prefix` fail.
+    pub(crate) fn recover_after(&self, call: &'static str, prefix: &str, bad: usize) {
+        self.inside.lock().unwrap().recovering.push((call, prefix.to_owned(), bad));
+    }
+
+    /// Requests to write keys that begin with `prefix` are carried out, and their answers are lost.
+    pub(crate) fn lose_answers(&self, prefix: &str) {
+        self.inside.lock().unwrap().lost.push(prefix.to_owned());
+    }
+
     fn check(&self, call: &str, key: &str) -> Result<()> {
         let mut inside = self.inside.lock().unwrap();
+        for (recovering, prefix, bad) in &mut inside.recovering {
+            if *recovering == call && key.starts_with(prefix.as_str()) && *bad > 0 {
+                *bad -= 1;
+                return Err(RunnerError::gate(format!("{call} of `{key}`: SlowDown (503)")));
+            }
+        }
         for (broken, prefix, good) in &mut inside.broken {
             if *broken == call && key.starts_with(prefix.as_str()) {
                 if *good == 0 {
@@ -113,14 +146,16 @@ impl Cloud for Memory {
 
     fn put_new(&self, place: Place<'_>, bytes: &[u8], protection: Protection<'_>) -> Result<Put> {
         self.check("put", place.key)?;
+        let lost = self.inside.lock().unwrap().lost.iter().any(|prefix| place.key.starts_with(prefix.as_str()));
         if self.get(place.bucket, place.key).is_some() {
-            return Ok(Put::Exists);
+            return Ok(if lost { Put::Perhaps } else { Put::Exists });
         }
         let key_arn = match protection {
             Protection::Bucket => None,
             Protection::Key(arn) => Some(arn),
         };
-        Ok(Put::Written { version_id: Some(self.put(place.bucket, place.key, bytes, key_arn)) })
+        let version = self.put(place.bucket, place.key, bytes, key_arn);
+        Ok(if lost { Put::Perhaps } else { Put::Written { version_id: Some(version) } })
     }
 
     fn claim(&self, place: Place<'_>, bytes: &[u8]) -> Result<Put> {

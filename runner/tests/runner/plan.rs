@@ -157,6 +157,23 @@ fn each_thing_that_is_not_in_order_gets_its_reason_and_leaves_no_plan() {
 }
 
 #[test]
+fn a_good_plan_is_one_whatever_answers_are_lost() {
+    // The role of a plan reads its own artifact, log and receipt, and no document.
+    let stage = Stage::planning();
+    for prefix in ["artifacts/", "documents/", "logs/", "receipts/"] {
+        stage.memory.lose_answers(prefix);
+    }
+    stage.memory.break_after("fetch", "documents/", 0);
+    let receipt = stage.run();
+    assert_eq!(receipt.failure, None);
+    let planned = receipt.planned.unwrap();
+    let artifact = stage.memory.get(SEALED, &format!("artifacts/{RUN}/plan.tfplan")).unwrap();
+    assert_eq!((planned.artifact.version_id, planned.document.version_id), (Some(artifact.id), None));
+    assert_eq!(planned.document.digest, Digest::of(DOCUMENT.as_bytes()));
+    assert!(receipt.log.is_some());
+}
+
+#[test]
 fn without_an_order_there_is_no_receipt() {
     let stage = Stage::planning();
     let phase = stage.phase();

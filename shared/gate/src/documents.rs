@@ -312,7 +312,8 @@ pub struct IamMatch {
     /// The role's unique id (`AROA...`), so that a role made anew under the old name is somebody else.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub role_id: Option<String>,
-    /// The session's name; only for roles whose trust pins it to the person (IAM Identity Center).
+    /// The session's name; only for roles whose sessions are named by IAM Identity Center (`AWSReservedSSO_...`). Of any
+    /// other role a caller chooses the name himself, and could be whoever he likes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
 }
@@ -346,6 +347,8 @@ impl PrincipalSpec {
             };
             require("iam.role", name(&each.role), "is a role's name without its path")?;
             require("iam.session", each.session.as_deref().is_none_or(name), "is a session's name")?;
+            let pinned = each.session.is_none() || each.role.starts_with("AWSReservedSSO_");
+            require("iam.session", pinned, "is only for roles of IAM Identity Center, `AWSReservedSSO_...`")?;
             let id = |text: &str| (16..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric());
             require("iam.role_id", each.role_id.as_deref().is_none_or(id), "is a role's unique id")?;
         }
@@ -396,6 +399,22 @@ mod tests {
         assert_eq!(refused(|s| s.secrets.push(s.secrets[0].clone())), "secrets.variable");
         assert_eq!(refused(|s| s.plan_expiry_seconds = 1), "plan_expiry_seconds");
         assert_eq!(refused(|s| (s.manages_gate, s.automatic_approval) = (true, true)), "automatic_approval");
+    }
+
+    #[test]
+    fn a_session_makes_a_person_only_where_its_name_cannot_be_chosen() {
+        let principal = |role: &str| PrincipalSpec {
+            person: "ana".parse().unwrap(),
+            bot: false,
+            iam: vec![IamMatch {
+                account: "123456789012".into(),
+                role: role.into(),
+                role_id: None,
+                session: Some("ana".into()),
+            }],
+        };
+        assert_eq!(principal("Deployers").validate().unwrap_err().field, "iam.session");
+        principal("AWSReservedSSO_Deployers_0123456789abcdef").validate().unwrap();
     }
 
     #[test]

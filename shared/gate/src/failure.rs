@@ -35,7 +35,7 @@ reasons! {
     /// The bundle was refused when it was unpacked or read: a path, a link, a size, a forbidden file.
     BundleRefused = "bundle-refused" => "read the detail, change the folder, and propose again",
     /// The dependency lock is missing, incomplete, or not what the plan was made with (`R11`).
-    LockFileInvalid = "lock-file-invalid" => "run the engine's `init` or `providers lock` for linux_amd64 and commit the lock file",
+    LockFileInvalid = "lock-file-invalid" => "run `providers lock` for the runner's platform, which the plan log names, and commit the lock file",
     /// A module's source is not in the bundle.
     ModuleNotCaptured = "module-not-captured" => "propose with the CLI, which captures remote modules",
     /// The engine at hand is not the one that is pinned (`R10`).

@@ -19,6 +19,8 @@ pub use finding::{Finding, Reason};
 
 /// The findings that a run's record keeps; how many there were in all it says besides.
 const RECORDED: usize = 100;
+/// And how many bytes these may have there, as JSON.
+const RECORDED_BYTES: usize = 64 * 1024;
 
 /// The version of the rules below. It changes whenever any plan could be judged differently.
 const VERSION: &str = "1";
@@ -161,11 +163,17 @@ impl Outcome {
     #[must_use]
     pub fn record(&self, policy: Digest) -> GuardrailRecord {
         let findings = self.findings();
+        let mut bytes = 0;
+        // However long its names are and however they are escaped, an outcome fits into the record of its run.
+        let fits = |finding: &FindingRecord| {
+            bytes += serde_json::to_string(finding).map_or(0, |text| text.len());
+            bytes <= RECORDED_BYTES
+        };
         GuardrailRecord {
             rule_set: Guardrails::rule_set().into(),
             policy,
             eligible: self.is_eligible(),
-            findings: findings.iter().take(RECORDED).map(FindingRecord::from).collect(),
+            findings: findings.iter().take(RECORDED).map(FindingRecord::from).take_while(fits).collect(),
             findings_total: findings.len() as u64,
         }
     }

@@ -118,7 +118,8 @@ impl std::fmt::Display for Status {
     }
 }
 
-/// The one table: from, to, and whether a plan-only run may take the step. What is not in it does not happen.
+/// The one table: from, to, and whether a plan-only run may take the step. What is not in it does not happen. Any run may
+/// fail from wherever it is: also one whose record was made plan-only where a plan-only run never comes to.
 pub const TRANSITIONS: &[(Status, Status, bool)] = {
     use Status as S;
     &[
@@ -127,7 +128,7 @@ pub const TRANSITIONS: &[(Status, Status, bool)] = {
         (S::Proposed, S::Failed, true),
         (S::Proposed, S::Canceled, true),
         (S::Queued, S::Planning, false),
-        (S::Queued, S::Failed, false),
+        (S::Queued, S::Failed, true),
         (S::Queued, S::Canceled, false),
         (S::Planning, S::Evaluating, true),
         (S::Planning, S::Failed, true),
@@ -141,20 +142,20 @@ pub const TRANSITIONS: &[(Status, Status, bool)] = {
         (S::Evaluating, S::Canceled, true),
         (S::Reviewing, S::AwaitingApproval, false),
         (S::Reviewing, S::Approved, false),
-        (S::Reviewing, S::Failed, false),
+        (S::Reviewing, S::Failed, true),
         (S::Reviewing, S::Expired, false),
         (S::Reviewing, S::Canceled, false),
         (S::AwaitingApproval, S::Approved, false),
         (S::AwaitingApproval, S::Rejected, false),
         (S::AwaitingApproval, S::Expired, false),
-        (S::AwaitingApproval, S::Failed, false),
+        (S::AwaitingApproval, S::Failed, true),
         (S::AwaitingApproval, S::Canceled, false),
         (S::Approved, S::Applying, false),
         (S::Approved, S::Expired, false),
-        (S::Approved, S::Failed, false),
+        (S::Approved, S::Failed, true),
         (S::Approved, S::Canceled, false),
         (S::Applying, S::Applied, false),
-        (S::Applying, S::Failed, false),
+        (S::Applying, S::Failed, true),
     ]
 };
 
@@ -214,6 +215,15 @@ mod tests {
                 if !from.is_terminal() {
                     assert!(check(kind, from, Status::Failed).is_ok(), "{kind} {from} cannot fail");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_can_fail_wherever_it_is_whatever_its_record_says_of_its_kind() {
+        for from in Status::ALL.iter().filter(|status| !status.is_terminal()) {
+            for kind in [Kind::Applicable, Kind::PlanOnly] {
+                assert!(check(kind, *from, Status::Failed).is_ok(), "{kind} {from}");
             }
         }
     }

@@ -138,6 +138,15 @@ pub struct Applied {
     pub errored_state: Option<StoredObject>,
 }
 
+impl Applied {
+    /// Whether the state tells what the engine did. It does not where the engine could not save it, or was killed: what
+    /// came since it last saved is then in the estate and nowhere else.
+    #[must_use]
+    pub const fn outcome_is_known(&self) -> bool {
+        self.errored_state.is_none() && matches!(self.exit_code, 0 | 1)
+    }
+}
+
 /// What a phase says it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -361,6 +361,9 @@ pub struct Run {
     /// The plan order's digest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plan_order: Option<Digest>,
+    /// When the plan was ordered.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub plan_ordered_at: Option<Timestamp>,
     /// The plan.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plan: Option<PlanRecord>,

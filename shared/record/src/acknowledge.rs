@@ -13,6 +13,7 @@ use crate::access::Caller;
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
 use crate::finish::{pass_on, wake_holder};
+use crate::requests::Remembered;
 use crate::rows::{ChainRow, LockRow, RunRow};
 use crate::store::Store;
 use crate::workflow::Workflow;
@@ -37,8 +38,12 @@ pub async fn acknowledge(
     }
     let refuse = |message: &str| Error::from(Refusal::new(Reason::NothingToAcknowledge, message));
     let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let remembered = Remembered::new(caller.person(), &request.request_id, &(workspace, request), now)?;
     let mut attempts = Attempts::new(workspace.as_str());
     loop {
+        if remembered.first_answer(store).await?.is_some() {
+            return wake_holder(store, workflow, workspace).await;
+        }
         let mut lock = LockRow::load(store, workspace).await?;
         let LockState::Quarantined { since, .. } = lock.lock.lock else {
             return Err(refuse("the workspace's lock is not quarantined"));
@@ -59,6 +64,7 @@ pub async fn acknowledge(
         }
         let mut writes = pass_on(store, &mut lock, &actor, now).await?;
         writes.push(lock.put()?);
+        writes.push(remembered.write("acknowledged")?);
         let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
         ledger.append(now, &actor, What::LockAcknowledged { note: note.clone(), run: request.run.clone() })?;
         writes.extend(ledger.writes()?);

@@ -7,7 +7,7 @@ use plangate_gate::failure::FailureReason;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::{ApprovedPlan, Phase, Signature, Signatures};
-use plangate_gate::run::{Actor, ApplyRecord, Choice, Kind, Run, failure};
+use plangate_gate::run::{Actor, ApplyRecord, Choice, DecisionRecord, Kind, Run, failure};
 use plangate_gate::time::Timestamp;
 
 use crate::attempt::Attempts;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::finish::{Ending, finish};
 use crate::objects::{Objects, order_key, put_same, signatures_key};
 use crate::prepare::{self, TaskParameters, held, not_ready};
-use crate::rows::{ChainRow, RunRow, write};
+use crate::rows::{self, ChainRow, RunRow, decision_key, write};
 use crate::store::Store;
 use crate::workflow::WorkflowError;
 
@@ -72,6 +72,7 @@ pub async fn authorize(
                 continue;
             }
             None => {
+                check_decision(store, &row.run).await?;
                 row.run.step(Status::Applying, now)?;
                 let bytes = apply_order(store, &row.run, now).await?;
                 let digest = Digest::of(&bytes);
@@ -96,6 +97,15 @@ pub async fn authorize(
         };
         attempts.settle(outcome).await?;
     }
+}
+
+/// Holds the decision in the run's record against the one that was taken: they were written in one transaction, and a
+/// record that was changed since is no authority.
+async fn check_decision(store: &dyn Store, run: &Run) -> Result<(), Error> {
+    let invalid = || Error::RecordInvalid { what: "an approved run", error: "its decision was never taken".to_owned() };
+    let taken = store.get(&decision_key(&run.id)).await?.ok_or_else(invalid)?;
+    let taken: DecisionRecord = rows::read(&taken)?;
+    if run.decision.as_ref() == Some(&taken) { Ok(()) } else { Err(invalid()) }
 }
 
 /// The digests of artifact and projection, if a recorded approval is on that very projection.
@@ -150,5 +160,5 @@ async fn order(
         objects.put_new(&key, write("signatures", &signatures)?.into_bytes()).await?;
     }
     let role = run.pinned.as_ref().ok_or_else(|| invalid("the run was not prepared"))?.spec.apply_role.clone();
-    Ok(TaskParameters::of(run, Phase::Apply, &role))
+    Ok(TaskParameters::of(run, &role))
 }

@@ -48,8 +48,9 @@ pub async fn cancel(
         }
         let (kind, token) = (row.run.kind, row.token.clone());
         let outcome = match row.run.status {
-            Status::Canceled => return Ok(row.run),
-            Status::Planning if row.run.cancel.is_some() => return Ok(row.run),
+            // Asked again, perhaps because what follows was lost: done again.
+            Status::Canceled => Ok(()),
+            Status::Planning if row.run.cancel.is_some() => Ok(()),
             Status::Applying => {
                 return Err(Refusal::new(Reason::AlreadyApplying, "the run is being applied").into());
             }

@@ -184,16 +184,23 @@ async fn receipt(objects: &dyn Objects, run: &Run) -> Result<Option<Receipt>, Er
     Ok(Some(receipt))
 }
 
-/// Records what a receipt says; gives its failure.
+/// Records what a receipt says; gives its failure. An outcome that nobody can know is none that may pass for known.
 fn take(run: &mut Run, receipt: Receipt) -> Option<PhaseFailure> {
     if let Some(apply) = &mut run.apply {
         apply.caller = Some(receipt.caller);
         apply.state_lock = Some(receipt.state_lock);
     }
+    let unknown = receipt.applied.as_ref().is_some_and(|applied| !applied.outcome_is_known());
     if let Some(applied) = receipt.applied {
         record(run, applied);
     }
-    receipt.failure
+    match receipt.failure {
+        Some(told) if unknown => Some(PhaseFailure { reason: FailureReason::ApplyOutcomeUnknown, ..told }),
+        None if unknown => {
+            Some(failure(FailureReason::ApplyOutcomeUnknown, "the state does not tell what the engine did"))
+        }
+        told => told,
+    }
 }
 
 async fn by_result(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Result<Option<Ending>, Error> {
@@ -206,9 +213,13 @@ async fn by_result(objects: &dyn Objects, run: &mut Run, actor: &Actor) -> Resul
         return Ok(None);
     }
     let code = result.applied.exit_code;
+    let reason = match (code, result.applied.outcome_is_known()) {
+        (0, true) => None,
+        (_, true) => Some(FailureReason::ApplyErrored),
+        (_, false) => Some(FailureReason::ApplyOutcomeUnknown),
+    };
     record(run, result.applied);
-    let failure = (code != 0)
-        .then(|| failure(FailureReason::ApplyErrored, format!("the engine's apply ended with exit code {code}")));
+    let failure = reason.map(|reason| failure(reason, format!("the engine's apply ended with exit code {code}")));
     Ok(Some(ending(run, failure, actor)))
 }
 

@@ -4,7 +4,7 @@ use plangate_gate::audit::{Chain, What};
 use plangate_gate::documents::Action;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
-use plangate_gate::run::{Actor, Choice, DecisionRecord, Kind, Run, Surface};
+use plangate_gate::run::{Actor, ChainHead, Choice, DecisionRecord, Kind, Run, Surface};
 use plangate_gate::time::Timestamp;
 use plangate_wire::{DecisionRequest, Reason};
 
@@ -95,9 +95,12 @@ pub async fn decide(
         caller.require(Action::Approve, Some(&row.run.workspace))?;
         if row.run.decision.as_ref() == Some(&decision) {
             // Ours, of an attempt whose answer was lost.
+            if let Some(token) = &row.token {
+                wake(workflow, run, token).await;
+            }
             return Ok((row.run, decision));
         }
-        let (_, current) = documents::workspace(store, &row.run.workspace).await?;
+        let (current, unchanged) = documents::workspace_and_check(store, &row.run.workspace).await?;
         let distinct =
             current.distinct_approver || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
         if let Some(refusal) = refused(&row.run, caller, request, distinct, now) {
@@ -112,14 +115,14 @@ pub async fn decide(
             Choice::Reject => {
                 let mut ending = Ending::new(Status::Rejected, actor.clone());
                 ending.before.push(decided);
-                ending.with.push(taken);
+                ending.with.extend([taken, unchanged]);
                 finish(store, changed, ending, now).await?
             }
             Choice::Approve => {
                 changed.run.step(Status::Approved, now)?;
                 let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 chain.append(now, &actor, decided)?;
-                let mut writes = vec![changed.put()?, taken];
+                let mut writes = vec![changed.put()?, taken, unchanged];
                 writes.extend(chain.writes()?);
                 store.transact(writes).await
             }
@@ -173,6 +176,10 @@ fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool
         let message = format!("the run's projection is not `{}`", request.projection);
         return Some(Refusal::new(Reason::ProjectionMismatch, message));
     }
+    if caller.is_bot() && request.decision == Choice::Approve {
+        let message = format!("`{}` is a bot, and an approval is a person's", caller.person());
+        return Some(Refusal::new(Reason::DistinctApproverRequired, message));
+    }
     let own = run.proposer.person == *caller.person() || run.proposer.on_behalf_of.as_ref() == Some(caller.person());
     (distinct && own && request.decision == Choice::Approve).then(|| {
         let message = format!("`{}` proposed this run, and this workspace asks for another approver", caller.person());
@@ -190,10 +197,16 @@ async fn record_without_effect(
     now: Timestamp,
 ) -> Result<(), Error> {
     let mut attempts = Attempts::new(run.id.as_str());
+    let mut tried: Option<ChainHead> = None;
     loop {
         let mut chain = ChainRow::load(store, Chain::Run(run.id.clone())).await?;
+        if tried.is_some() && chain.head() == tried.as_ref() {
+            // Ours, of an attempt whose answer was lost.
+            return Ok(());
+        }
         let what = What::DecisionWithoutEffect { decision: decision.clone(), reason: reason.code().to_owned() };
         chain.append(now, actor, what)?;
+        tried = chain.head().cloned();
         if attempts.settle(store.transact(chain.writes()?).await).await?.is_some() {
             return Ok(());
         }

@@ -96,6 +96,16 @@ pub async fn workspace(store: &dyn Store, id: &WorkspaceId) -> Result<(String, W
     Ok((document.etag, spec))
 }
 
+/// Reads a workspace's spec, and gives the check that it has not changed since.
+pub(crate) async fn workspace_and_check(store: &dyn Store, id: &WorkspaceId) -> Result<(WorkspaceSpec, Write), Error> {
+    let key = key(DocumentKind::Workspace, id.as_str());
+    let invalid = |error: String| Error::RecordInvalid { what: "a workspace", error };
+    let item = store.get(&key).await?.ok_or_else(|| invalid("it is not there".to_owned()))?;
+    let stored: Stored = rows::read(&item)?;
+    let spec = serde_json::from_value(stored.spec).map_err(|error| invalid(error.to_string()))?;
+    Ok((spec, Write::Check(key, item.version)))
+}
+
 /// Reads a policy, pins it under its digest, and gives the digest and the write that stores it (`R33`).
 pub(crate) async fn pin_policy(store: &dyn Store, id: &DocumentId) -> Result<(Digest, Option<Write>), Error> {
     let invalid = |error: String| Error::RecordInvalid { what: "a policy", error };

@@ -100,25 +100,39 @@ pub(crate) async fn finish(
     Ok(store.transact(writes).await)
 }
 
+/// How many places in which nobody waits any more are passed over at once.
+const PASSED_OVER: usize = 20;
+
 /// Gives the lock to the head of the line, or frees it. The caller writes the lock itself.
+///
+/// A place whose run is gone or does not wait was left by nobody here; it must not keep the others waiting for ever.
 pub(crate) async fn pass_on(
     store: &dyn Store,
     lock: &mut LockRow,
     actor: &Actor,
     now: Timestamp,
 ) -> Result<Vec<Write>, Error> {
-    let Some(place) = PlaceRow::line(store, &lock.lock.workspace, 1).await?.pop() else {
-        lock.lock.lock = LockState::Free;
-        return Ok(Vec::new());
-    };
-    let mut next = RunRow::load(store, &place.run).await?;
-    next.run.fence = lock.lock.grant(&place.run);
-    next.run.queued_as = None;
-    next.run.step(Status::Planning, now)?;
-    let mut chain = ChainRow::load(store, Chain::Run(place.run.clone())).await?;
-    chain.append(now, actor, What::RunAdmitted { fence: next.run.fence })?;
-    let mut writes = vec![next.put()?, Write::Delete(place.key, place.version)];
-    writes.extend(chain.writes()?);
+    let mut writes = Vec::new();
+    for place in PlaceRow::line(store, &lock.lock.workspace, PASSED_OVER).await? {
+        writes.push(Write::Delete(place.key, place.version));
+        let mut next = match RunRow::load(store, &place.run).await {
+            Ok(next) if next.run.status == Status::Queued => next,
+            Ok(_) | Err(Error::NoSuchRun | Error::Store(StoreError::Corrupt(_))) => {
+                tracing::error!(run = %place.run, "a place in the line holds nobody who waits: passed over");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        next.run.fence = lock.lock.grant(&place.run);
+        next.run.queued_as = None;
+        next.run.step(Status::Planning, now)?;
+        let mut chain = ChainRow::load(store, Chain::Run(place.run.clone())).await?;
+        chain.append(now, actor, What::RunAdmitted { fence: next.run.fence })?;
+        writes.push(next.put()?);
+        writes.extend(chain.writes()?);
+        return Ok(writes);
+    }
+    lock.lock.lock = LockState::Free;
     Ok(writes)
 }
 

@@ -3,6 +3,7 @@
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
+use plangate_gate::identity::is_session_of;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::Phase;
@@ -28,6 +29,8 @@ pub async fn intake(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: 
     loop {
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
+            // Withdrawn meanwhile: the conclusion sees that the task has stopped, and ends it so.
+            Status::Planning if row.run.cancel.is_some() => return Err(not_ready(row.run.status)),
             Status::Planning => {}
             Status::Evaluating => return Ok(()),
             status => return Err(not_ready(status)),
@@ -108,14 +111,6 @@ pub(crate) fn answers(run: &Run, phase: Phase, order: Option<Digest>, receipt: &
         ),
     ];
     checks.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, problem)| Err(problem))
-}
-
-/// Whether `caller`, an assumed role's ARN, is a session of the role with the ARN `role`.
-fn is_session_of(caller: &str, role: &str) -> bool {
-    let account = |arn: &str| arn.split(':').nth(4).map(str::to_owned);
-    let name = role.rsplit('/').next();
-    let session_of = caller.split(":assumed-role/").nth(1).and_then(|rest| rest.split('/').next());
-    name.is_some() && session_of == name && account(caller) == account(role)
 }
 
 /// Whether a receipt is the one that was asked for, and of a plan that succeeded.

@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::objects::{Objects, log_key};
 use crate::workflow::WorkflowError;
 
-/// The most bytes that an archived log may have.
-pub const LOG_LIMIT: u64 = 32 * 1024 * 1024;
+/// The most bytes that an archived log may have: what a runner keeps, and room for the line that says that it was cut.
+pub const LOG_LIMIT: u64 = 32 * 1024 * 1024 + 4096;
 
 /// A page of a live log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,12 +45,12 @@ pub async fn archive(
     }
     let mut text = String::new();
     let mut from: Option<String> = None;
-    loop {
+    'pages: loop {
         let page = logs.page(run, phase, from.as_deref()).await?;
         for line in page.lines {
             if text.len() + line.len() + 1 > LOG_LIMIT as usize {
                 text.push_str("... the log was cut here: it is larger than an archived log may be\n");
-                break;
+                break 'pages;
             }
             text.push_str(&line);
             text.push('\n');

@@ -11,7 +11,7 @@ use plangate_gate::order::Phase;
 use plangate_gate::run::Kind;
 
 use crate::objects::{Object, ObjectError, Objects, PutOutcome};
-use crate::store::{Item, Key, Store, StoreError, StoredEvent, Write};
+use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
 use crate::tasks::{TaskState, Tasks};
 use crate::workflow::{Execution, Workflow, WorkflowError};
 
@@ -66,12 +66,18 @@ impl Store for MemoryStore {
         Ok(found.into_iter().filter(|(sk, _)| beyond(sk)).take(limit).map(|(_, item)| item).collect())
     }
 
-    async fn open(&self, after: Option<&(String, Key)>, limit: usize) -> Result<Vec<Item>, StoreError> {
-        let mut found: Vec<(String, Item)> =
-            locked(&self.items).values().filter_map(|i| i.open.clone().map(|(_, sk)| (sk, i.clone()))).collect();
-        found.sort_by(|a, b| (&a.0, &a.1.key).cmp(&(&b.0, &b.1.key)));
-        let beyond = |sk: &String, key: &Key| after.is_none_or(|(s, k)| (sk, key) > (s, k));
-        Ok(found.into_iter().filter(|(sk, i)| beyond(sk, &i.key)).take(limit).map(|(_, item)| item).collect())
+    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
+        /// Small, so that tests see more than one page.
+        const PAGE: usize = 3;
+        let items = locked(&self.items);
+        let mut found: Vec<OpenPage> =
+            items.values().filter_map(|item| Some((item.open.clone()?.1, item.key.clone()))).collect();
+        found.sort();
+        found.retain(|place| page.as_ref().is_none_or(|page| place > page));
+        let more = found.len() > PAGE;
+        found.truncate(PAGE);
+        let next = found.last().filter(|_| more).cloned();
+        Ok((found.into_iter().map(|(_, key)| key).collect(), next))
     }
 
     async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {

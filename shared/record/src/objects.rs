@@ -2,8 +2,10 @@
 
 use async_trait::async_trait;
 use plangate_gate::digest::Digest;
-use plangate_gate::ids::{RunId, WorkspaceId};
-use plangate_gate::order::Phase;
+pub use plangate_gate::keys::{
+    artifact_key, bundle_key, claim_key, document_key, log_key, order_key, projection_key, receipt_key, result_key,
+    signatures_key,
+};
 
 /// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,64 +97,4 @@ pub async fn put_same(objects: &dyn Objects, key: &str, bytes: &[u8]) -> Result<
             }
         }
     }
-}
-
-/// Where a bundle stands.
-#[must_use]
-pub fn bundle_key(workspace: &WorkspaceId, digest: &Digest) -> String {
-    format!("bundles/{workspace}/{}.tar.zst", digest.hex())
-}
-
-/// Where a phase's order stands.
-#[must_use]
-pub fn order_key(workspace: &WorkspaceId, run: &RunId, phase: Phase) -> String {
-    format!("orders/{workspace}/{run}/{phase}.json")
-}
-
-/// Where the detached signatures of the apply order stand.
-#[must_use]
-pub fn signatures_key(workspace: &WorkspaceId, run: &RunId) -> String {
-    format!("orders/{workspace}/{run}/apply.sig.json")
-}
-
-/// Where a phase's receipt stands.
-#[must_use]
-pub fn receipt_key(workspace: &WorkspaceId, run: &RunId, phase: Phase) -> String {
-    format!("receipts/{workspace}/{run}/{phase}.json")
-}
-
-/// Where the plan document stands.
-#[must_use]
-pub fn document_key(workspace: &WorkspaceId, run: &RunId) -> String {
-    format!("documents/{workspace}/{run}.json")
-}
-
-/// Where the plan artifact stands, in the workspace's own bucket.
-#[must_use]
-pub fn artifact_key(run: &RunId) -> String {
-    format!("artifacts/{run}/plan.tfplan")
-}
-
-/// Where the projection stands.
-#[must_use]
-pub fn projection_key(workspace: &WorkspaceId, run: &RunId) -> String {
-    format!("projections/{workspace}/{run}.json")
-}
-
-/// Where the claim stands.
-#[must_use]
-pub fn claim_key(workspace: &WorkspaceId, run: &RunId) -> String {
-    format!("claims/{workspace}/{run}")
-}
-
-/// Where the first word after the apply stands.
-#[must_use]
-pub fn result_key(workspace: &WorkspaceId, run: &RunId) -> String {
-    format!("results/{workspace}/{run}.json")
-}
-
-/// Where a phase's log stands.
-#[must_use]
-pub fn log_key(workspace: &WorkspaceId, run: &RunId, phase: Phase) -> String {
-    format!("logs/{workspace}/{run}/{phase}.log")
 }

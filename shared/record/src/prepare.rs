@@ -28,21 +28,11 @@ pub struct TaskParameters {
     pub workspace: String,
     /// The run.
     pub run: String,
-    /// The phase.
-    pub phase: &'static str,
-    /// The name under which the task is started.
-    pub started_by: String,
 }
 
 impl TaskParameters {
-    pub(crate) fn of(run: &Run, phase: Phase, role: &str) -> Self {
-        Self {
-            task_role: role.to_owned(),
-            workspace: run.workspace.to_string(),
-            run: run.id.to_string(),
-            phase: phase.as_str(),
-            started_by: crate::tasks::started_by(&run.id, phase),
-        }
+    pub(crate) fn of(run: &Run, role: &str) -> Self {
+        Self { task_role: role.to_owned(), workspace: run.workspace.to_string(), run: run.id.to_string() }
     }
 }
 
@@ -60,6 +50,8 @@ pub async fn prepare(
     loop {
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
+            // Withdrawn meanwhile: nothing is planned any more.
+            Status::Planning if row.run.cancel.is_some() => return Err(not_ready(row.run.status)),
             Status::Planning => {}
             // Somebody completed the token of a run that waits: it goes on waiting.
             Status::Proposed | Status::Queued => return Err(Error::NotAdmitted),
@@ -68,8 +60,8 @@ pub async fn prepare(
         if row.run.kind == Kind::Applicable && !held(store, &row.run).await? {
             return Err(Error::NotReady { status: row.run.status });
         }
-        if let (Some(pinned), Some(digest)) = (&row.run.pinned, row.run.plan_order) {
-            let bytes = plan_order(&row.run, pinned, row.run.updated_at)?;
+        if let (Some(pinned), Some(digest), Some(at)) = (&row.run.pinned, row.run.plan_order, row.run.plan_ordered_at) {
+            let bytes = plan_order(&row.run, pinned, at)?;
             if Digest::of(&bytes) != digest {
                 return Err(Error::RecordInvalid { what: "a plan order", error: "its digest is another".to_owned() });
             }
@@ -77,7 +69,7 @@ pub async fn prepare(
                 let error = "another order stands in its place".to_owned();
                 return Err(Error::RecordInvalid { what: "a plan order", error });
             }
-            return Ok(TaskParameters::of(&row.run, Phase::Plan, &pinned.spec.plan_role));
+            return Ok(TaskParameters::of(&row.run, &pinned.spec.plan_role));
         }
         let (etag, spec) = documents::workspace(store, &row.run.workspace).await?;
         let (policy, store_policy) = documents::pin_policy(store, &spec.policy).await?;
@@ -87,6 +79,7 @@ pub async fn prepare(
         let roles = Roles { plan: pinned.spec.plan_role.clone(), apply: pinned.spec.apply_role.clone() };
         row.run.pinned = Some(pinned);
         row.run.plan_order = Some(order);
+        row.run.plan_ordered_at = Some(now);
         row.token = None;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
         chain.append(now, &Actor::gate("prepare"), What::PlanOrdered { order, workspace_etag: etag, roles })?;

@@ -86,8 +86,14 @@ pub async fn project(
     };
     loop {
         let mut row = RunRow::load(store, run).await?;
-        if row.run.status != Status::Evaluating {
-            return Err(not_ready(row.run.status));
+        match (row.run.status, &made, &record) {
+            // Ours, of an attempt whose answer was lost.
+            (Status::Evaluating, _, Some(record)) if row.run.projection.as_ref() == Some(record) => {
+                return Ok(Projected::Changes);
+            }
+            (Status::NoChanges, Ok(None), _) => return Ok(Projected::NoChanges),
+            (Status::Evaluating, ..) => {}
+            (status, ..) => return Err(not_ready(status)),
         }
         let outcome = match (&made, &record) {
             (Ok(_), Some(record)) => {

@@ -45,6 +45,16 @@ pub async fn propose(
             start(workflow, &row.run).await;
             return Ok(row.run);
         }
+        if let Some(other) = &request.derived_from {
+            let known = match RunRow::load(store, other).await {
+                Err(Error::NoSuchRun) => false,
+                row => row?.run.workspace == request.workspace,
+            };
+            if !known {
+                let message = format!("`derived_from` is not a run of the workspace `{}`", request.workspace);
+                return Err(Refusal::new(Reason::InvalidRequest, message).into());
+            }
+        }
         let bytes = match objects.head(&key).await? {
             Some((bytes, Some(digest))) if digest == request.bundle => bytes,
             _ => {
@@ -75,6 +85,7 @@ pub async fn propose(
             queued_as: None,
             pinned: None,
             plan_order: None,
+            plan_ordered_at: None,
             plan: None,
             projection: None,
             guardrails: None,

@@ -63,6 +63,9 @@ pub async fn review(
         if row.run.status != Status::Reviewing {
             return Err(not_ready(row.run.status));
         }
+        if row.run.review.is_some() {
+            return Ok(ask(&row));
+        }
         row.run.review = Some(record.clone());
         row.run.updated_at = now;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;

@@ -75,6 +75,9 @@ pub enum StoreError {
     Corrupt(String),
 }
 
+/// Where a page of the index of open runs begins: behind this place and key.
+pub type OpenPage = (String, Key);
+
 /// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
@@ -105,8 +108,9 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Item>, StoreError>;
 
-    /// Reads the index of open runs, oldest change first, beyond `after`. May lag a little behind.
-    async fn open(&self, after: Option<&(String, Key)>, limit: usize) -> Result<Vec<Item>, StoreError>;
+    /// Reads a page of the index of open runs, oldest change first, from `page` on, and where the next page begins: no
+    /// next page, and only that, means that this was the last. May lag a little behind.
+    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError>;
 
     /// Does all of `writes`, or none.
     async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError>;

@@ -9,12 +9,13 @@ use crate::conclude::conclude;
 use crate::error::Error;
 use crate::objects::Objects;
 use crate::rows::RunRow;
-use crate::store::Store;
+use crate::store::{Key, Store};
 use crate::tasks::Tasks;
 use crate::workflow::{Execution, Workflow};
 
-/// How many open runs one page of the index holds.
-const PAGE: usize = 100;
+/// How long a run may be without an execution before it counts as dead, in seconds: Step Functions tells of a new one
+/// with a delay.
+const UNSEEN_SECONDS: u32 = 120;
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -25,6 +26,8 @@ pub struct Swept {
     pub started: u64,
     /// Executions that were woken.
     pub woken: u64,
+    /// Executions of withdrawn runs that were stopped.
+    pub stopped: u64,
     /// Runs that were dead and have ended now.
     pub concluded: u64,
     /// Runs that could not be seen to; the next sweep looks again.
@@ -44,17 +47,15 @@ pub async fn sweep(
 ) -> Result<(Swept, Vec<Run>), Error> {
     let mut swept = Swept::default();
     let mut ended = Vec::new();
-    let mut after = None;
+    let mut page = None;
     loop {
-        let page = store.open(after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { return Ok((swept, ended)) };
-        after = last.open.as_ref().map(|(_, sk)| (sk.clone(), last.key.clone()));
-        let full = page.len() == PAGE;
-        for item in page {
+        let (keys, next) = store.open(page).await?;
+        for key in keys {
             swept.seen += 1;
-            match see_to(store, objects, workflow, tasks, &item, now).await {
+            match see_to(store, objects, workflow, tasks, &key, now).await {
                 Ok(Seen::Started) => swept.started += 1,
                 Ok(Seen::Woken) => swept.woken += 1,
+                Ok(Seen::Stopped) => swept.stopped += 1,
                 Ok(Seen::Concluded(run)) => {
                     swept.concluded += 1;
                     ended.push(*run);
@@ -62,11 +63,12 @@ pub async fn sweep(
                 Ok(Seen::Well) => {}
                 Err(error) => {
                     swept.failed += 1;
-                    tracing::warn!(item = item.key.pk, %error, "an open run could not be seen to");
+                    tracing::warn!(item = key.pk, %error, "an open run could not be seen to");
                 }
             }
         }
-        if !full {
+        page = next;
+        if page.is_none() {
             return Ok((swept, ended));
         }
     }
@@ -76,6 +78,7 @@ enum Seen {
     Well,
     Started,
     Woken,
+    Stopped,
     Concluded(Box<Run>),
 }
 
@@ -84,11 +87,12 @@ async fn see_to(
     objects: &dyn Objects,
     workflow: &dyn Workflow,
     tasks: &dyn Tasks,
-    item: &crate::store::Item,
+    key: &Key,
     now: Timestamp,
 ) -> Result<Seen, Error> {
     // The index may lag: what counts is the run as it stands.
-    let row = RunRow::load(store, &RunRow::from_item(item)?.run.id).await?;
+    let Some(item) = store.get(key).await? else { return Ok(Seen::Well) };
+    let row = RunRow::from_item(&item)?;
     let run = &row.run;
     if run.status.is_terminal() {
         return Ok(Seen::Well);
@@ -97,6 +101,11 @@ async fn see_to(
         (Execution::Absent, Status::Proposed) => {
             workflow.start(run.kind, &run.id).await?;
             Ok(Seen::Started)
+        }
+        // Withdrawn while it was planned, and the stop was lost: once it has stopped, the next sweep concludes it.
+        (Execution::Running, _) if run.cancel.is_some() => {
+            workflow.stop(run.kind, &run.id).await?;
+            Ok(Seen::Stopped)
         }
         (Execution::Running, status) => {
             // Granted or decided, and perhaps still asleep; or asked for a decision that can no longer be given. To wake
@@ -111,6 +120,7 @@ async fn see_to(
                 _ => Ok(Seen::Well),
             }
         }
+        (Execution::Absent, _) if run.updated_at.seconds_until(now) < UNSEEN_SECONDS => Ok(Seen::Well),
         (Execution::Absent | Execution::Ended, _) => {
             let run = conclude(store, objects, workflow, tasks, &run.id, None, "sweep", now).await?;
             Ok(Seen::Concluded(Box::new(run)))

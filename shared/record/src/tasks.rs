@@ -1,4 +1,4 @@
-//! The tasks of a run, found by the name under which they were started.
+//! The tasks of a run.
 
 use async_trait::async_trait;
 use plangate_gate::ids::RunId;
@@ -20,10 +20,4 @@ pub enum TaskState {
 pub trait Tasks: Send + Sync {
     /// Asks every task of this phase to stop, and tells whether all have. Never taken for done by time alone.
     async fn stop(&self, run: &RunId, phase: Phase) -> Result<TaskState, WorkflowError>;
-}
-
-/// The name under which the tasks of a phase are started.
-#[must_use]
-pub fn started_by(run: &RunId, phase: Phase) -> String {
-    format!("{run}/{phase}")
 }

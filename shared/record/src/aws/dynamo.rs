@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, Trans
 use plangate_gate::audit::{Chain, SealedEvent};
 
 use crate::aws::kind;
-use crate::store::{Item, Key, Store, StoreError, StoredEvent, Write};
+use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
 
 /// The attributes that are not an item's own text attributes.
 const OWN: [&str; 9] = ["pk", "sk", "version", "body", "lists_pk", "lists_sk", "open_pk", "open_sk", "ttl"];
@@ -126,11 +126,13 @@ fn integer<T: std::str::FromStr>(map: &mut HashMap<String, AttributeValue>, name
     }
 }
 
+fn key(map: &mut HashMap<String, AttributeValue>) -> Option<Key> {
+    Some(Key { pk: string(map, "pk")?, sk: string(map, "sk")? })
+}
+
 fn item(mut map: HashMap<String, AttributeValue>) -> Result<Item, StoreError> {
-    let (Some(pk), Some(sk)) = (string(&mut map, "pk"), string(&mut map, "sk")) else {
-        return Err(StoreError::Corrupt("an item without a key".to_owned()));
-    };
-    let corrupt = || StoreError::Corrupt(format!("{pk}/{sk}"));
+    let key = key(&mut map).ok_or_else(|| StoreError::Corrupt("an item without a key".to_owned()))?;
+    let corrupt = || StoreError::Corrupt(format!("{}/{}", key.pk, key.sk));
     let version = integer(&mut map, "version").ok_or_else(corrupt)?;
     let body = string(&mut map, "body").ok_or_else(corrupt)?;
     let mut place = |prefix: &str| {
@@ -144,7 +146,7 @@ fn item(mut map: HashMap<String, AttributeValue>) -> Result<Item, StoreError> {
         .filter(|(name, _)| !OWN.contains(&name.as_str()))
         .filter_map(|(name, value)| if let AttributeValue::S(value) = value { Some((name, value)) } else { None })
         .collect();
-    Ok(Item { key: Key { pk, sk }, version, body, attributes, lists, open, ttl })
+    Ok(Item { key, version, body, attributes, lists, open, ttl })
 }
 
 fn unavailable<E, R>(error: &aws_smithy_runtime_api::client::result::SdkError<E, R>) -> StoreError
@@ -152,6 +154,13 @@ where
     E: aws_smithy_types::error::metadata::ProvideErrorMetadata,
 {
     StoreError::Unavailable(kind(error))
+}
+
+fn refused<E, R>(error: &aws_smithy_runtime_api::client::result::SdkError<E, R>) -> StoreError
+where
+    E: aws_smithy_types::error::metadata::ProvideErrorMetadata,
+{
+    StoreError::Corrupt(format!("transaction, which DynamoDB refuses ({})", kind(error)))
 }
 
 #[async_trait]
@@ -232,9 +241,9 @@ impl Store for DynamoStore {
         }
     }
 
-    async fn open(&self, after: Option<&(String, Key)>, limit: usize) -> Result<Vec<Item>, StoreError> {
-        let start = after.map(|(sk, key)| {
-            let mut start = key_attributes(key);
+    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
+        let start = page.map(|(sk, key)| {
+            let mut start = key_attributes(&key);
             start.insert("open_pk".to_owned(), text("OPEN"));
             start.insert("open_sk".to_owned(), text(sk));
             start
@@ -246,10 +255,17 @@ impl Store for DynamoStore {
             .index_name("open")
             .key_condition_expression("open_pk = :open")
             .expression_attribute_values(":open", text("OPEN"))
-            .set_exclusive_start_key(start)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+            .set_exclusive_start_key(start);
         let answer = query.send().await.map_err(|error| unavailable(&error))?;
-        answer.items.unwrap_or_default().into_iter().map(item).collect()
+        // A page ends where DynamoDB ends it, at a megabyte; only the absence of a next one says that it was the last.
+        let next = answer.last_evaluated_key.map(|mut map| {
+            let corrupt = || StoreError::Corrupt("a page of the index of open runs".to_owned());
+            let sk = string(&mut map, "open_sk").ok_or_else(corrupt)?;
+            Ok((sk, key(&mut map).ok_or_else(corrupt)?))
+        });
+        let corrupt = || StoreError::Corrupt("an item without a key".to_owned());
+        let keys = answer.items.unwrap_or_default().into_iter().map(|mut map| key(&mut map).ok_or_else(corrupt));
+        Ok((keys.collect::<Result<_, _>>()?, next.transpose()?))
     }
 
     async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
@@ -257,16 +273,16 @@ impl Store for DynamoStore {
         let sent = self.client.transact_write_items().set_transact_items(Some(items)).send().await;
         let Err(error) = sent else { return Ok(()) };
         if let Some(TransactWriteItemsError::TransactionCanceledException(canceled)) = error.as_service_error() {
-            let conflict = canceled
-                .cancellation_reasons()
-                .iter()
-                .filter_map(|reason| reason.code())
-                .any(|code| matches!(code, "ConditionalCheckFailed" | "TransactionConflict"));
-            if conflict {
+            let codes: Vec<_> = canceled.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
+            if codes.iter().any(|code| matches!(*code, "ConditionalCheckFailed" | "TransactionConflict")) {
                 return Err(StoreError::Conflict);
             }
+            if codes.contains(&"ValidationError") {
+                return Err(refused(&error));
+            }
         }
-        Err(unavailable(&error))
+        // What DynamoDB cannot take, it will not take later either.
+        if kind(&error) == "ValidationException" { Err(refused(&error)) } else { Err(unavailable(&error)) }
     }
 
     async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {

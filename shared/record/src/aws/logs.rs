@@ -28,8 +28,8 @@ impl CloudWatchLogs {
 #[async_trait]
 impl LiveLogs for CloudWatchLogs {
     async fn page(&self, run: &RunId, phase: Phase, from: Option<&str>) -> Result<LogPage, WorkflowError> {
-        let Some(arn) = self.tasks.of(run, phase).await?.into_iter().next() else { return Ok(LogPage::default()) };
-        let task = arn.rsplit('/').next().unwrap_or_default();
+        let Some(task) = self.tasks.of(run, phase).await?.into_iter().next() else { return Ok(LogPage::default()) };
+        let task = task.task_arn().and_then(|arn| arn.rsplit('/').next()).unwrap_or_default();
         let request = self
             .client
             .get_log_events()

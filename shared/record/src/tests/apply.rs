@@ -1,5 +1,6 @@
 //! Applying, once.
 
+use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
@@ -86,6 +87,43 @@ async fn a_refused_apply_says_why() {
     world.write_receipt(&receipt);
     world.conclude(&run, None).await.unwrap();
     assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("state-identity-mismatch")));
+    assert!(!world.runner_claims(&run), "the tombstone stands on the claim: the order cannot be used once more");
+}
+
+#[tokio::test]
+async fn a_runner_that_met_another_order_says_so() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let mut receipt = world.receipt(&run, Phase::Apply);
+    receipt.order = Digest::of(b"another order");
+    receipt.fence += 1;
+    receipt.failure = Some(failure(FailureReason::OrderInvalid, "no known key has signed the order"));
+    world.write_receipt(&receipt);
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("order-invalid")));
+    assert!(!world.runner_claims(&run), "the tombstone stands on the claim");
+}
+
+/// A second task of the run has failed early and left its receipt first: it says nothing of the one that has the claim.
+#[tokio::test]
+async fn a_second_tasks_word_about_itself_is_not_the_outcome() {
+    for (result, expected) in [
+        (Some(0), (Status::Applied, None)),
+        (Some(1), (Status::Failed, Some("apply-errored"))),
+        (None, (Status::Failed, Some("apply-outcome-unknown"))),
+    ] {
+        let world = World::new().await;
+        let run = to_applying(&world).await;
+        assert!(world.runner_claims(&run));
+        let mut receipt = world.receipt(&run, Phase::Apply);
+        receipt.failure = Some(failure(FailureReason::StateIdentityMismatch, "the state has moved"));
+        world.write_receipt(&receipt);
+        if let Some(exit) = result {
+            world.runner_results(&run, exit);
+        }
+        world.conclude(&run, None).await.unwrap();
+        assert_eq!(outcome(&world, &run).await, expected);
+    }
 }
 
 #[tokio::test]
@@ -106,6 +144,32 @@ async fn a_task_that_died_with_the_claim_and_a_result_is_concluded_by_its_result
         world.runner_results(&run, exit);
         world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
         assert_eq!(outcome(&world, &run).await, expected);
+    }
+}
+
+/// The engine could not save its state, or was killed: what it did is in the estate and nowhere else.
+#[tokio::test]
+async fn a_state_that_does_not_tell_what_was_done_closes_the_lock() {
+    for (exit, saved) in [(1, false), (137, true)] {
+        for with_receipt in [true, false] {
+            let world = World::new().await;
+            let run = to_applying(&world).await;
+            assert!(world.runner_claims(&run));
+            let mut applied = World::applied(exit);
+            let leftover = world.run(&run).await.plan.unwrap().artifact;
+            applied.errored_state = (!saved).then_some(leftover);
+            if with_receipt {
+                let mut receipt = world.receipt(&run, Phase::Apply);
+                receipt.applied = Some(applied);
+                receipt.failure = Some(failure(FailureReason::ApplyErrored, "the engine failed"));
+                world.write_receipt(&receipt);
+            } else {
+                world.runner_tells(&run, applied);
+            }
+            world.conclude(&run, None).await.unwrap();
+            assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("apply-outcome-unknown")));
+            assert!(matches!(world.lock().await, LockState::Quarantined { .. }), "exit {exit}, saved {saved}");
+        }
     }
 }
 
@@ -209,7 +273,7 @@ async fn a_forged_plan_receipt_fails_the_run() {
         |r: &mut plangate_gate::receipt::Receipt| r.caller = "arn:aws:sts::111122223333:assumed-role/other/task".into(),
         |r: &mut plangate_gate::receipt::Receipt| r.fence += 1,
         |r: &mut plangate_gate::receipt::Receipt| r.engine.version = "1.0.0".into(),
-        |r: &mut plangate_gate::receipt::Receipt| r.bundle = plangate_gate::digest::Digest::of(b"other"),
+        |r: &mut plangate_gate::receipt::Receipt| r.bundle = Digest::of(b"other"),
     ]
     .into_iter()
     .enumerate()

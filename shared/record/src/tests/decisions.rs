@@ -2,6 +2,7 @@
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
+use plangate_gate::documents::DocumentKind;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::{Choice, Kind};
 use plangate_wire::Reason;
@@ -9,6 +10,7 @@ use plangate_wire::Reason;
 use super::world::{CREATES, NOTHING, World, at};
 use crate::error::Error;
 use crate::guard::Route;
+use crate::store::{Store, Write};
 use plangate_gate::receipt::PlanExit;
 
 fn reason<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Reason {
@@ -37,7 +39,7 @@ async fn a_proposer_who_may_approve_still_needs_another_person() {
         let id = world.workspace.to_string();
         let grant =
             serde_json::json!({ "person": "ana", "workspaces": [id], "actions": ["read", "propose", "approve"] });
-        world.put(plangate_gate::documents::DocumentKind::Grant, "ana", grant).await;
+        world.put(DocumentKind::Grant, "ana", grant).await;
         let run = world.propose(Kind::Applicable, 1).await;
         world.to_approval(&run).await;
         let outcome = world.decide("ana", &run, Choice::Approve, at(7)).await;
@@ -178,4 +180,42 @@ async fn the_always_escalate_reviewer_asks_a_person_even_where_automatic_approva
     assert_eq!(record.status, Status::AwaitingApproval);
     assert!(record.guardrails.unwrap().eligible, "the change is eligible by the default policy");
     assert_eq!(record.review.unwrap().decision, "escalate");
+}
+
+#[tokio::test]
+async fn a_bot_does_not_approve() {
+    let world = World::new().await;
+    let iam = serde_json::json!([{ "account": "111122223333", "role": "robot" }]);
+    let robot = serde_json::json!({ "person": "robot", "bot": true, "iam": iam });
+    world.put(DocumentKind::Principal, "robot", robot).await;
+    let grant =
+        serde_json::json!({ "person": "robot", "workspaces": [world.workspace], "actions": ["read", "approve"] });
+    world.put(DocumentKind::Grant, "robot", grant).await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    let refused = world.decide("robot", &run, Choice::Approve, at(7)).await;
+    assert_eq!(reason(refused), Reason::DistinctApproverRequired);
+    world.decide("robot", &run, Choice::Reject, at(7)).await.unwrap();
+}
+
+/// Somebody writes an approval into the run's record: it was never taken, so it is none.
+#[tokio::test]
+async fn an_approval_that_stands_in_the_record_alone_is_none() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    let forged = {
+        let other = World::new().await;
+        let twin = other.propose(Kind::Applicable, 1).await;
+        other.to_approval(&twin).await;
+        other.decide("bob", &twin, Choice::Approve, at(7)).await.unwrap().1
+    };
+    let mut item = world.store.get(&crate::rows::run_key(&run)).await.unwrap().unwrap();
+    let mut record = world.run(&run).await;
+    record.status = Status::Approved;
+    record.decision = Some(forged);
+    item.body = serde_json::to_string(&record).unwrap();
+    world.store.transact(vec![Write::Put(item)]).await.unwrap();
+    assert!(matches!(world.authorize(&run, at(7)).await, Err(Error::RecordInvalid { .. })));
+    assert_eq!(world.run(&run).await.status, Status::Approved, "no order was written");
 }

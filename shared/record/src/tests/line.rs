@@ -4,13 +4,17 @@ use plangate_gate::audit::Chain;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
+use plangate_gate::receipt::PlanExit;
 use plangate_gate::run::{Choice, Kind};
 use plangate_wire::CancelRequest;
 
-use super::world::{World, at};
+use super::world::{CREATES, World, at};
 use crate::admit::Admission;
 use crate::cancel::cancel;
 use crate::error::Error;
+use crate::store::Store;
+use crate::sweep::sweep;
+use crate::workflow::Execution;
 
 #[tokio::test]
 async fn the_second_run_waits_and_is_given_the_lock_when_the_first_ends() {
@@ -19,7 +23,7 @@ async fn the_second_run_waits_and_is_given_the_lock_when_the_first_ends() {
     assert_eq!(world.admit(&first).await.unwrap(), Admission::Admitted);
     assert_eq!(world.admit(&second).await.unwrap(), Admission::Parked);
     assert_eq!(world.run(&second).await.status, Status::Queued);
-    assert!(matches!(world.prepare(&second).await, Err(Error::NotReady { .. })), "nobody plans without the lock");
+    assert!(matches!(world.prepare(&second).await, Err(Error::NotAdmitted)), "nobody plans without the lock");
 
     world.to_approval(&first).await;
     world.decide("bob", &first, Choice::Reject, at(7)).await.unwrap();
@@ -90,6 +94,19 @@ async fn who_withdraws_from_the_line_is_skipped() {
 }
 
 #[tokio::test]
+async fn a_place_that_nobody_waits_in_keeps_nobody_waiting() {
+    let world = World::new().await;
+    let (first, second) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await);
+    world.admit(&first).await.unwrap();
+    let stranger = RunId::new(at(0), [77; 10]);
+    world.store.transact(vec![crate::rows::PlaceRow::append(&world.workspace, 0, &stranger).unwrap()]).await.unwrap();
+    world.admit(&second).await.unwrap();
+    world.conclude(&first, None).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Held { run: second });
+    assert!(world.line().await.is_empty());
+}
+
+#[tokio::test]
 async fn a_run_withdrawn_while_it_is_planned_keeps_the_lock_until_its_task_has_stopped() {
     let world = World::new().await;
     let run = world.propose(Kind::Applicable, 1).await;
@@ -103,6 +120,26 @@ async fn a_run_withdrawn_while_it_is_planned_keeps_the_lock_until_its_task_has_s
     world.conclude(&run, None).await.unwrap();
     assert_eq!(world.check_ended(&run).await.status, Status::Canceled);
     assert_eq!(world.lock().await, LockState::Free);
+}
+
+#[tokio::test]
+async fn a_withdrawal_whose_stop_was_lost_is_still_one() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.admit(&run).await.unwrap();
+    world.prepare(&run).await.unwrap();
+    let ana = world.caller("ana").await;
+    cancel(&world, &world.workflow, &ana, &run, &CancelRequest::default(), at(5)).await.unwrap();
+    // The execution was not stopped, and goes on: with a plan, and without a new one.
+    world.workflow.executions.lock().unwrap().insert(run.clone(), Execution::Running);
+    world.runner_plans(&run, CREATES, PlanExit::Changes);
+    assert!(world.intake(&run).await.is_err());
+    assert!(world.prepare(&run).await.is_err());
+    let (swept, _) = sweep(&world, &world, &world.workflow, &world.tasks, at(20)).await.unwrap();
+    assert_eq!(swept.stopped, 1);
+    let (swept, _) = sweep(&world, &world, &world.workflow, &world.tasks, at(21)).await.unwrap();
+    assert_eq!(swept.concluded, 1);
+    assert_eq!(world.check_ended(&run).await.status, Status::Canceled);
 }
 
 #[tokio::test]

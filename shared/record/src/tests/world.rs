@@ -30,7 +30,7 @@ use crate::objects::{
     receipt_key, result_key,
 };
 use crate::rows::{LockRow, PlaceRow, RunRow};
-use crate::store::{Item, Key, Store, StoreError, StoredEvent, Write};
+use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
 use crate::workflow::WorkflowError;
 use crate::{admit, decide, guard, intake, prepare, project, propose, review};
 
@@ -95,8 +95,8 @@ impl Store for World {
     ) -> Result<Vec<Item>, StoreError> {
         self.store.list(list, before, newest, limit).await
     }
-    async fn open(&self, after: Option<&(String, Key)>, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.store.open(after, limit).await
+    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
+        self.store.open(page).await
     }
     async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut keys: Vec<String> = writes.iter().map(|write| format!("{:?}", key_of(write))).collect();
@@ -346,6 +346,10 @@ impl World {
 
     /// The runner's first word after the engine has ended.
     pub(crate) fn runner_results(&self, run: &RunId, exit_code: i32) {
+        self.runner_tells(run, Self::applied(exit_code));
+    }
+
+    pub(crate) fn runner_tells(&self, run: &RunId, applied: Applied) {
         let (order, digest) = self.order(run, Phase::Apply);
         let result = ApplyResult {
             schema: ResultSchema::V1,
@@ -353,7 +357,7 @@ impl World {
             workspace: self.workspace.clone(),
             fence: order.fence,
             order: digest,
-            applied: Self::applied(exit_code),
+            applied,
             at: at(9),
         };
         let bytes = serde_json::to_vec(&result).unwrap();

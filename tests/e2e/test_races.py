@@ -1,0 +1,142 @@
+"""Many at once: never two holders of a workspace's lock, nobody lost from its line, one decision."""
+
+import concurrent.futures
+import json
+import threading
+
+from mischief import digest_of, propose, upload, archive
+
+from gate import TERMINAL, wait_until
+
+HOLDS = {"planning", "evaluating", "reviewing", "awaiting_approval", "approved", "applying"}
+CONFIGURATION = """
+terraform {
+  required_version = ">= 1.9"
+}
+variable "database_password" {
+  type      = string
+  sensitive = true
+}
+resource "terraform_data" "one" {
+  input = var.database_password
+}
+"""
+
+
+def together(count, act):
+    """Calls `act(number)` in so many threads that begin at the same moment; gives the results in order."""
+    start = threading.Barrier(count)
+
+    def run(number):
+        start.wait()
+        return act(number)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
+
+
+def look(shop, runs):
+    """One consistent look at the lock and at all runs: (lock, {run: status})."""
+    table = shop.world.outputs["Table"]
+    keys = [(f"WS#{shop.id}", "LOCK"), *((f"RUN#{run.id}", "RUN") for run in runs)]
+    found = shop.world.stack.client("dynamodb").transact_get_items(TransactItems=[
+        {"Get": {"TableName": table, "Key": {"pk": {"S": pk}, "sk": {"S": sk}}}} for pk, sk in keys])["Responses"]
+    lock, *records = [json.loads(each["Item"]["body"]["S"]) for each in found]
+    return lock, {record["id"]: record["status"] for record in records}
+
+
+def test_twenty_proposals_at_once_never_share_the_lock_and_none_is_lost(world, workspace):
+    shop = workspace()
+    content = archive({"main.tf": CONFIGURATION})
+    assert upload(shop, content) == 200
+    runs = together(20, lambda number: propose(shop, digest_of(content), "applicable"))
+    assert len({run.id for run in runs}) == 20
+    by_id = {run.id: run for run in runs}
+    granted, decided = {}, []
+
+    def all_ended():
+        lock, statuses = look(shop, runs)
+        holders = [run for run, status in statuses.items() if status in HOLDS]
+        if lock["lock"]["state"] == "held":
+            assert holders == [lock["lock"]["run"]], (lock, statuses)
+            assert granted.setdefault(lock["fence"], holders[0]) == holders[0], "one fence, two holders"
+        else:
+            assert (lock["lock"], holders) == ({"state": "free"}, []), (lock, statuses)
+        waiting = [run for run in holders if statuses[run] == "awaiting_approval" and run not in decided]
+        for run in waiting:
+            decided.append(run)
+            # Two are rejected and the third is approved; those after it plan afresh and find nothing to do.
+            by_id[run].decision("reject" if len(decided) <= 2 else "approve")
+        return all(status in TERMINAL for status in statuses.values())
+
+    wait_until(all_ended, "all twenty to end", seconds=240, pause=0.02)
+    ends = sorted(run.end() for run in runs)
+    assert ends == ["applied", *["no_changes"] * 17, *["rejected"] * 2]
+    shop.no_lock_left()
+    # The trail agrees with what was seen: each was admitted once, with a fence of its own, in the order of the line.
+    admitted, places = {}, {}
+    for run in runs:
+        run.one_terminal_status()
+        fences = [event["what"]["fence"] for event in run.events() if event["what"]["type"] == "run-admitted"]
+        assert len(fences) == 1 and fences[0] == run.record["fence"]
+        admitted[fences[0]] = run.id
+        places.update({event["what"]["place"]: run.id for event in run.events() if event["what"]["type"] == "run-queued"})
+    assert sorted(admitted) == list(range(1, 21)) and shop.lock()["fence"] == 20
+    assert granted.items() <= admitted.items()
+    in_line = [places[place] for place in sorted(places)]
+    assert [run for _, run in sorted(admitted.items()) if run in in_line] == in_line
+
+
+def test_of_twenty_decisions_at_once_one_has_effect_and_the_others_are_recorded(world, workspace):
+    people = [f"decider-{number}" for number in range(20)]
+    for name in people:
+        world.person(name)
+    shop = workspace(grants={"alice": ("read", "propose"), **dict.fromkeys(people, ("read", "approve"))})
+    run = shop.waiting()
+
+    def decide(number):
+        choice = ("approve", "reject")[number % 2]
+        while True:
+            status, answer = run.decision(choice, people[number])
+            if status != 503:  # others are changing the same thing: the same request again
+                return status, choice, people[number], answer
+
+    answers = together(20, decide)
+    effective = [answer for answer in answers if answer[0] == 200]
+    assert len(effective) == 1, answers
+    _, choice, by, _ = effective[0]
+    refused = [answer for answer in answers if answer[0] != 200]
+    assert {(status, answer["error"]["reason"], answer["error"]["details"]["by"]) for status, _, _, answer in refused} == {(409, "already-decided", by)}
+    run.ended_well("applied" if choice == "approve" else "rejected")
+    assert (run.record["decision"]["choice"], run.record["decision"]["by"]["person"]) == (choice, by)
+    events = run.events()
+    assert [event["actor"]["person"] for event in events if event["what"]["type"] == "decided"] == [by]
+    late = {(event["actor"]["person"], event["what"]["decision"]["choice"], event["what"]["reason"]) for event in events
+            if event["what"]["type"] == "decision-without-effect"}
+    assert late == {(person, choice, "already-decided") for _, choice, person, _ in refused}
+
+
+def test_the_same_proposal_sent_ten_times_at_once_is_one_run(world, workspace):
+    shop = workspace()
+    content = archive({"main.tf": CONFIGURATION})
+    assert upload(shop, content) == 200
+    body = {"request_id": "one-and-the-same", "workspace": shop.id, "kind": "plan-only", "bundle": digest_of(content)}
+
+    def ask(number):
+        while True:
+            status, answer = world.person("alice").call("POST", "/v1/runs", body)
+            if status != 503:
+                return status, answer["run"]["id"]
+
+    assert len(set(together(10, ask))) == 1
+    assert len(world.person("alice").ask("GET", f"/v1/runs?workspace={shop.id}")["runs"]) == 1
+
+
+def test_an_approval_and_a_withdrawal_at_once_end_in_one_of_both(workspace):
+    shop = workspace()
+    run = shop.waiting()
+    acts = [lambda: run.decision(), lambda: run.world.person("alice").call("POST", f"/v1/runs/{run.id}/cancel", {})]
+    statuses = [status for status, _ in together(2, lambda number: acts[number]())]
+    end = run.end()
+    assert end in ("applied", "canceled") and 200 in statuses
+    run.ended_well(end)
