@@ -35,27 +35,32 @@ pub const SURFACES: Bounds = Bounds {
 };
 
 /// Two applicable runs, one of whose executions dies: the second waits, also behind a quarantine.
-pub const TWO: Bounds = Bounds {
-    kinds: &[Kind::Applicable, Kind::Applicable],
-    left: Left { decisions: 1, aborts: 1, ..NOTHING },
-    ..ONE
-};
+pub const TWO: Bounds =
+    Bounds { kinds: &[Kind::Applicable, Kind::Applicable], left: Left { decisions: 2, aborts: 1, ..NOTHING }, ..ONE };
 
-/// Two applicable runs whose plans fail, with a function given up and a death.
+/// Two applicable runs that end while planning, with a function that dies, one that is given up, a dying execution and a
+/// withdrawal.
 pub const TWO_IN_LINE: Bounds =
-    Bounds { left: Left { zombies: 1, aborts: 1, cancels: 1, ..NOTHING }, line_only: true, ..TWO };
+    Bounds { left: Left { crashes: 1, zombies: 1, aborts: 1, cancels: 1, ..NOTHING }, line_only: true, ..TWO };
 
-/// Three applicable runs in line whose plans fail, one of which may be withdrawn.
+/// Three applicable runs in line that end while planning, one of which may be withdrawn, and one of whose executions dies.
 pub const THREE_IN_LINE: Bounds = Bounds {
     kinds: &[Kind::Applicable, Kind::Applicable, Kind::Applicable],
-    left: Left { cancels: 1, ..NOTHING },
+    left: Left { cancels: 1, aborts: 1, ..NOTHING },
     line_only: true,
     ..ONE
 };
 
 /// A plan-only run beside an applicable one: it needs no lock, and opens a quarantine.
-pub const BESIDE: Bounds = Bounds {
-    kinds: &[Kind::Applicable, Kind::PlanOnly],
-    left: Left { decisions: 1, aborts: 1, ..NOTHING },
+pub const BESIDE: Bounds =
+    Bounds { kinds: &[Kind::Applicable, Kind::PlanOnly], left: Left { decisions: 1, aborts: 1, ..NOTHING }, ..ONE };
+
+/// One run with a bit of everything that can go wrong.
+pub const ONE_AND_EVERYTHING: Bounds = Bounds {
+    left: Left { crashes: 1, zombies: 1, aborts: 1, redrives: 1, strays: 1, stolen: 0, decisions: 1, cancels: 1 },
     ..ONE
 };
+
+/// Two applicable runs with functions that die or are given up beside a dying execution, and a withdrawal.
+pub const TWO_AND_MORE: Bounds =
+    Bounds { left: Left { crashes: 1, aborts: 1, cancels: 1, decisions: 1, ..NOTHING }, ..TWO };

@@ -290,3 +290,76 @@ fn way<M: Model>(model: &M, seen: &Seen<M::State>, mut place: usize) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts up to `top`, back to nothing if it may, and breaks at `bad`.
+    struct Counter {
+        top: u8,
+        bad: u8,
+        back: Class,
+    }
+
+    impl Model for Counter {
+        type State = u8;
+
+        fn start(&self) -> u8 {
+            0
+        }
+
+        fn steps(&self, state: &u8, out: &mut Vec<(Action, u8)>) {
+            let action = |what, class| Action { who: "counter", run: 0, what, class };
+            for up in [1, 2].into_iter().filter(|up| state + up <= self.top) {
+                out.push((action("up", Class::Plain), state + up));
+            }
+            if *state == self.top {
+                out.push((action("back", self.back), 0));
+            }
+        }
+
+        fn broken_by(&self, _: &u8, to: &u8) -> Option<&'static str> {
+            (*to == self.bad).then_some("never bad")
+        }
+
+        fn possibilities(&self) -> Vec<Possibility<u8>> {
+            vec![Possibility {
+                name: "can begin again",
+                asked: |_| true,
+                reached: |state| *state == 0,
+                by: &[Class::Plain],
+            }]
+        }
+
+        fn show(&self, state: &u8) -> String {
+            state.to_string()
+        }
+    }
+
+    #[test]
+    fn every_state_is_visited_once_and_the_search_ends() {
+        let report = check(&Counter { top: 200, bad: 255, back: Class::Plain }, 1000);
+        assert!(report.broken.is_none(), "{report:?}");
+        assert_eq!((report.states, report.steps, report.depth), (201, 400, 100));
+    }
+
+    #[test]
+    fn the_way_to_what_is_broken_is_the_shortest() {
+        let broken = check(&Counter { top: 200, bad: 7, back: Class::Plain }, 1000).broken.unwrap();
+        assert_eq!(broken.property, "never bad");
+        assert_eq!(broken.trace.matches("counter: up").count(), 4, "{broken}");
+    }
+
+    #[test]
+    fn what_needs_a_fault_to_happen_is_not_possible() {
+        let broken = check(&Counter { top: 5, bad: 255, back: Class::Fault }, 1000).broken.unwrap();
+        assert_eq!(broken.property, "can begin again");
+    }
+
+    #[test]
+    fn a_search_without_end_says_so() {
+        let broken = check(&Counter { top: 200, bad: 255, back: Class::Plain }, 50).broken.unwrap();
+        assert_eq!(broken.property, "the search ends within its limit");
+    }
+}

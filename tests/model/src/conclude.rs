@@ -51,7 +51,11 @@ impl Turn<'_> {
             }
             Pc::StopTasks => self.stops_tasks(),
             Pc::ToldAgain => {
-                let unknown = failed(FailureReason::ApplyOutcomeUnknown);
+                let unknown = match self.model.mistake {
+                    Some(Mistake::ClaimCountsForNothing) => failed(FailureReason::ApplyNotStarted),
+                    Some(Mistake::ClaimCountsForApplied) => ended(Status::Applied),
+                    _ => failed(FailureReason::ApplyOutcomeUnknown),
+                };
                 let ending = self.told().unwrap_or(unknown);
                 self.finishing("conclude reads again", self.process, ending);
             }
@@ -133,7 +137,9 @@ impl World<'_> {
             if row.cancel && !made(Mistake::IntakeIgnoresCancel) {
                 self.with("sweeper", run, "stops the withdrawn run's execution", Class::Plain, |state| state.die(run));
             } else if asleep && !made(Mistake::SweeperWakesNobody) {
-                self.with("sweeper", run, "sends SendTaskSuccess", Class::Plain, |state| state.send_wake(run, row.token));
+                self.with("sweeper", run, "sends SendTaskSuccess", Class::Plain, |state| {
+                    state.send_wake(run, row.token)
+                });
             }
         } else if !made(Mistake::SweeperConcludesNothing) {
             let process = Process::call(Step::Conclude, run, Token::None);

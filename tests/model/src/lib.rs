@@ -16,5 +16,5 @@ mod world;
 
 pub use checker::{Action, Broken, Class, Model, Possibility, Report, check};
 pub use mistake::Mistake;
-pub use properties::Protocols;
+pub use properties::{PROPERTIES, Protocols};
 pub use state::*;

@@ -5,6 +5,8 @@
 pub enum Mistake {
     /// `admit` takes the lock although it changed since it was read.
     AdmitIgnoresLockVersion,
+    /// `admit` takes a lock that nobody holds, also one that is quarantined.
+    AdmitTakesQuarantined,
     /// Whoever ends gives the lock to the last in the line.
     PassOnTakesTheLast,
     /// Whoever ends only frees the lock, whoever waits.
@@ -29,6 +31,12 @@ pub enum Mistake {
     NoTombstone,
     /// `conclude` believes a receipt that says that nothing was done, before it looks at the claim.
     RefusalIsBelieved,
+    /// `conclude` writes although the run changed since it was read.
+    ConcludeIgnoresVersion,
+    /// `conclude` takes a claim without a result for an apply that never began.
+    ClaimCountsForNothing,
+    /// `conclude` takes a claim and a stopped task for an apply that succeeded.
+    ClaimCountsForApplied,
     /// `conclude` does not wait for the task to stop.
     ConcludeDoesNotWait,
     /// A run whose outcome nobody knows passes its lock on.

@@ -53,8 +53,11 @@ impl Turn<'_> {
             (Pc::Load, _) => {
                 let loaded = self.load(false);
                 match loaded.row.status {
-                    Status::Canceled => self.returns("cancel: done already", Outcome::Done),
-                    Status::Planning if loaded.row.cancel => self.returns("cancel: marked already", Outcome::Done),
+                    // Asked again, perhaps because what follows was lost: done again.
+                    Status::Canceled => self.goes("cancel: done already", Process { pc: Pc::StopExecution, ..loaded }),
+                    Status::Planning if loaded.row.cancel => {
+                        self.goes("cancel: marked already", Process { pc: Pc::StopExecution, ..loaded });
+                    }
                     Status::Planning if !self.made(Mistake::CancelDoesNotWait) => {
                         self.goes("cancel reads a planning run", Process { pc: Pc::Commit, ..loaded });
                     }
@@ -120,9 +123,7 @@ impl crate::Protocols {
             return true;
         }
         kinds.iter().zip(&state.runs).any(|(kind, row)| {
-            *kind == Kind::PlanOnly
-                && row.since_quarantine
-                && matches!(row.status, Status::Planned | Status::NoChanges)
+            *kind == Kind::PlanOnly && row.since_quarantine && matches!(row.status, Status::Planned | Status::NoChanges)
         })
     }
 }

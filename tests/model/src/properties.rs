@@ -13,6 +13,45 @@ use crate::state::{ApplyTask, At, Bounds, Decision, Execution, LockState, Proces
 use crate::table::Turn;
 use crate::world::World;
 
+const ONE_AT_A_TIME: &str = "at most one applicable run of a workspace is between admission and end";
+const HOLDS_THE_LOCK: &str = "an applicable run holds the lock from its admission to its end";
+const ONCE: &str = "an engine applies at most once per run";
+const ONLY_AS_APPROVED: &str = "an engine applies only after an approval of its digest, in time";
+const NOT_WHILE_APPLYING: &str = "no lock is freed while an engine may apply";
+const NOT_WHILE_PLANNING: &str = "no lock is freed while a plan's task may run";
+const LINE_LOSES_NOBODY: &str = "the line loses nobody";
+const FIRST_IN_FIRST_OUT: &str = "the line is first-in first-out";
+const APPLIED_IS_APPLIED: &str = "a run is applied if and only if its engine applied";
+const NOTHING_IS_NOTHING: &str = "a run that says that nothing was applied has applied nothing";
+const TERMINAL_STAYS: &str = "a terminal status is never left, and its record stays";
+const DECIDED_ONCE: &str = "a run is decided once";
+const WITHDRAWN_STAYS: &str = "a run that was withdrawn is never applied";
+const UNKNOWN_CLOSES: &str = "an unknown outcome closes the lock";
+const OPENED_BY_A_PERSON: &str = "a quarantined lock is opened by a person alone";
+const CAN_END: &str = "every open run can end, or waits for a person who is told";
+const NOT_SLEPT_THROUGH: &str = "an approval whose execution waits for it is never slept through";
+
+/// Every property that is checked, by its name.
+pub const PROPERTIES: &[&str] = &[
+    ONE_AT_A_TIME,
+    HOLDS_THE_LOCK,
+    ONCE,
+    ONLY_AS_APPROVED,
+    NOT_WHILE_APPLYING,
+    NOT_WHILE_PLANNING,
+    LINE_LOSES_NOBODY,
+    FIRST_IN_FIRST_OUT,
+    APPLIED_IS_APPLIED,
+    NOTHING_IS_NOTHING,
+    TERMINAL_STAYS,
+    DECIDED_ONCE,
+    WITHDRAWN_STAYS,
+    UNKNOWN_CLOSES,
+    OPENED_BY_A_PERSON,
+    CAN_END,
+    NOT_SLEPT_THROUGH,
+];
+
 /// The protocols of the runs of one workspace, within bounds, with a mistake or none.
 #[derive(Debug)]
 pub struct Protocols {
@@ -43,56 +82,57 @@ impl Protocols {
 
     /// What must hold in each state.
     fn broken_in(&self, state: &State) -> Option<&'static str> {
-        let mut admitted = 0;
+        let inside = |run: usize| self.applicable(run) && state.runs[run].status.holds_lock();
+        if (0..self.bounds.kinds.len()).filter(|run| inside(*run)).count() > 1 {
+            return Some(ONE_AT_A_TIME);
+        }
         for (run, row) in (0u8..).zip(&state.runs).take(self.bounds.kinds.len()) {
             let r = run as usize;
             let tasks = &state.tasks[r];
             let queued = row.status == Status::Queued;
             let holds = state.lock.held_by(run, row.fence);
-            let inside = self.applicable(r) && row.status.holds_lock();
-            admitted += u8::from(inside);
-            if inside && !holds {
-                return Some("an applicable run holds the lock from its admission to its end");
+            if inside(r) && !holds {
+                return Some(HOLDS_THE_LOCK);
             }
             if tasks.engines > 1 {
-                return Some("an engine applies at most once per run");
+                return Some(ONCE);
             }
             if tasks.apply.iter().any(|task| task.may_apply()) && !holds {
-                return Some("no lock is freed while an engine may apply");
+                return Some(NOT_WHILE_APPLYING);
             }
             if queued != state.line.contains(&Some(run)) || queued && state.lock.lock == LockState::Free {
-                return Some("the line loses nobody");
+                return Some(LINE_LOSES_NOBODY);
             }
             if row.status == Status::Applied && tasks.engines != 1 {
-                return Some("a run is applied if and only if its engine applied");
+                return Some(APPLIED_IS_APPLIED);
             }
             let nothing_done = row.status.is_terminal()
                 && row.status != Status::Applied
                 && !matches!(row.failure, Some(FailureReason::ApplyErrored | FailureReason::ApplyOutcomeUnknown));
             if nothing_done && tasks.engines > 0 {
-                return Some("a run that says that nothing was applied has applied nothing");
+                return Some(NOTHING_IS_NOTHING);
             }
         }
-        (admitted > 1).then_some("at most one applicable run of a workspace is between admission and end")
+        None
     }
 
     /// What must hold over each step of a run.
     fn broken_by_run(&self, run: usize, from: &State, to: &State) -> Option<&'static str> {
         let (before, after) = (&from.runs[run], &to.runs[run]);
         if before.there && before.status.is_terminal() && before != after {
-            return Some("a terminal status is never left, and its record stays");
+            return Some(TERMINAL_STAYS);
         }
         if before.decision.is_some() && before.decision != after.decision {
-            return Some("a run is decided once");
+            return Some(DECIDED_ONCE);
         }
         if before.cancel && after.status == Status::Applying {
-            return Some("a run that was withdrawn is never applied");
+            return Some(WITHDRAWN_STAYS);
         }
         if to.tasks[run].engines > from.tasks[run].engines {
             let in_time = from.tasks[run].apply.contains(&ApplyTask::Claimed { late: false });
             let approved = Some(Decision { choice: Choice::Approve, digest_right: true, late: false });
             if after.decision != approved || !in_time || !self.applicable(run) {
-                return Some("an engine applies only after an approval of its digest, in time");
+                return Some(ONLY_AS_APPROVED);
             }
         }
         if before.there && before.status != after.status {
@@ -104,7 +144,7 @@ impl Protocols {
                     from.line.iter().flatten().next().is_none()
                 };
                 if !first {
-                    return Some("the line is first-in first-out");
+                    return Some(FIRST_IN_FIRST_OUT);
                 }
             }
         }
@@ -116,7 +156,7 @@ impl Protocols {
         let unknown = Some(FailureReason::ApplyOutcomeUnknown);
         let ended = |run: &usize| from.runs[*run].failure != unknown && to.runs[*run].failure == unknown;
         if (0..RUNS).any(|run| ended(&run)) && !matches!(to.lock.lock, LockState::Quarantined(_)) {
-            return Some("an unknown outcome closes the lock");
+            return Some(UNKNOWN_CLOSES);
         }
         if to.lock.lock == from.lock.lock {
             return None;
@@ -124,11 +164,11 @@ impl Protocols {
         match from.lock.lock {
             // A plan only reads: a redrive after its tasks were found stopped may let one run on beside its successor.
             LockState::Held(run) if !from.stopped(run, false) && self.bounds.left.redrives == 0 => {
-                Some("no lock is freed while a plan's task may run")
+                Some(NOT_WHILE_PLANNING)
             }
             LockState::Quarantined(_) => {
                 let by_person = from.asked.iter().flatten().any(|process| process.step == Step::Acknowledge);
-                (!by_person).then_some("a quarantined lock is opened by a person alone")
+                (!by_person).then_some(OPENED_BY_A_PERSON)
             }
             _ => None,
         }
@@ -189,7 +229,7 @@ impl Model for Protocols {
     fn possibilities(&self) -> Vec<Possibility<State>> {
         vec![
             Possibility {
-                name: "every open run can end, or waits for a person who is told",
+                name: CAN_END,
                 asked: |_| true,
                 reached: |state| {
                     let closed = matches!(state.lock.lock, LockState::Quarantined(_));
@@ -199,7 +239,7 @@ impl Model for Protocols {
                 by: &[Class::Plain, Class::Time],
             },
             Possibility {
-                name: "an approval whose execution waits for it is never slept through",
+                name: NOT_SLEPT_THROUGH,
                 asked: |state| (0..RUNS).any(|run| approved_and_waited_for(state, run)),
                 reached: |state| {
                     // Whichever run it was: it is on its way.

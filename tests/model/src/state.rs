@@ -1,5 +1,7 @@
 //! What there is: the items of the table, the objects of the bucket, executions, tasks, messages and processes.
 
+use std::hash::{Hash, Hasher};
+
 use plangate_gate::failure::FailureReason;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::{Choice, Kind};
@@ -31,7 +33,7 @@ pub struct Decision {
 }
 
 /// A run's record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunRow {
     /// Whether it was proposed at all.
     pub there: bool,
@@ -83,6 +85,19 @@ impl RunRow {
     #[must_use]
     pub const fn open(&self) -> bool {
         self.there && !self.status.is_terminal()
+    }
+}
+
+/// The fields side by side, for millions are hashed; what is left out here is still compared.
+impl Hash for RunRow {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let flags = [self.there, self.cancel, self.plan_order, self.projection, self.guardrails, self.review];
+        let flags = flags.iter().fold(0, |bits: u64, flag| bits << 1 | u64::from(*flag));
+        let small = [self.status as u64, self.fence.into(), self.queued_as.into(), self.token as u64];
+        let failure = self.failure.map_or(0, |failure| failure as u64 + 1);
+        let decision = self.decision.map_or(0, |decision| decision.choice as u64 + 1);
+        let packed = small.iter().fold(flags, |bits, field| bits << 4 | field);
+        hasher.write_u64(packed << 16 | failure << 8 | decision);
     }
 }
 
@@ -362,7 +377,7 @@ pub struct Ending {
 /// A process: one call of a step.
 ///
 /// An item's version serves one question: is it still what this process read? So that is kept, and no number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     /// Which step.
     pub step: Step,
@@ -390,6 +405,18 @@ pub struct Process {
     pub ending: Option<Ending>,
     /// Whether a runner has the claim.
     pub claimed: bool,
+}
+
+impl Hash for Process {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.row.hash(hasher);
+        self.step.hash(hasher);
+        let flags = [self.row_fresh, self.lock_fresh, self.head_fresh, self.claimed, self.late == Some(true)];
+        let flags = flags.iter().fold(0, |bits: u64, flag| bits << 1 | u64::from(*flag));
+        let ending = self.ending.map_or(0, |ending| ending.status as u64 + 1);
+        let small = [self.pc as u64, self.run.into(), self.token as u64, ending, self.head.map_or(0, u64::from)];
+        hasher.write_u64(small.iter().fold(flags, |bits, field| bits << 4 | field));
+    }
 }
 
 impl Process {
@@ -539,7 +566,7 @@ pub struct Bounds {
     pub left: Left,
     /// How many people may ask at once.
     pub surfaces: u8,
-    /// Whether every plan fails: the line alone is looked at.
+    /// Whether no task can be started, so that every run ends while planning: the line alone is looked at.
     pub line_only: bool,
     /// Whether the workspace allows automatic review.
     pub automatic: bool,

@@ -96,7 +96,9 @@ impl Turn<'_> {
                 let mut what = "admit: admitted";
                 row.status = Status::Planning;
                 if let Some(mut lock) = self.process.lock {
-                    if lock.lock == LockState::Free && self.process.head.is_none() {
+                    let quarantined = matches!(lock.lock, LockState::Quarantined(_));
+                    let free = lock.lock == LockState::Free || quarantined && self.made(Mistake::AdmitTakesQuarantined);
+                    if free && self.process.head.is_none() {
                         row.fence = lock.grant(self.process.run);
                     } else {
                         what = "admit: queued";
@@ -127,7 +129,9 @@ impl Turn<'_> {
                 self.returns("prepare: the lock is not its own", Outcome::Failed);
             }
             // The order's bytes are the same however often they are written.
-            Status::Planning if loaded.row.plan_order => self.returns("prepare writes the order", Outcome::Next(At::Plan)),
+            Status::Planning if loaded.row.plan_order => {
+                self.returns("prepare writes the order", Outcome::Next(At::Plan))
+            }
             Status::Planning => self.commits("prepare reads", loaded),
             Status::Proposed | Status::Queued => self.returns("prepare: not admitted", Outcome::NotAdmitted),
             _ => self.returns("prepare: ended", Outcome::Failed),

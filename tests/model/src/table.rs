@@ -139,8 +139,7 @@ impl Turn<'_> {
         let run = process.run;
         let mut state = self.state.clone();
         let before = process.row;
-        let after =
-            RunRow { status: ending.status, failure: ending.failure, token: Token::None, ..process.row };
+        let after = RunRow { status: ending.status, failure: ending.failure, token: Token::None, ..process.row };
         state.put_run(self.model, run, after);
         if let (Status::Queued, place @ 1..) = (before.status, before.queued_as)
             && !self.made(Mistake::CancelLeavesThePlace)
@@ -175,7 +174,6 @@ impl Turn<'_> {
         state.line[row.queued_as as usize - 1] = None;
         state.put_run(self.model, next, RunRow { fence, queued_as: 0, status: Status::Planning, ..row });
     }
-
 }
 
 impl Protocols {
@@ -184,8 +182,12 @@ impl Protocols {
         let lock = process.lock.is_some()
             && (!process.lock_fresh || process.head.is_some() && !process.head_fresh)
             && !(self.mistake == Some(Mistake::AdmitIgnoresLockVersion) && process.step == Step::Admit);
-        let row = !process.row_fresh
-            && !(self.mistake == Some(Mistake::DecideIgnoresVersion) && matches!(process.step, Step::Decide(..)));
+        let blind = match self.mistake {
+            Some(Mistake::DecideIgnoresVersion) => matches!(process.step, Step::Decide(..)),
+            Some(Mistake::ConcludeIgnoresVersion) => process.step == Step::Conclude,
+            _ => false,
+        };
+        let row = !process.row_fresh && !blind;
         row || lock
     }
 }

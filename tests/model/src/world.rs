@@ -94,7 +94,14 @@ impl World<'_> {
         self.out.push((Action { who, run, what, class }, state));
     }
 
-    pub(crate) fn with(&mut self, who: &'static str, run: u8, what: &'static str, class: Class, change: impl FnOnce(&mut State)) {
+    pub(crate) fn with(
+        &mut self,
+        who: &'static str,
+        run: u8,
+        what: &'static str,
+        class: Class,
+        change: impl FnOnce(&mut State),
+    ) {
         let mut state = self.state.clone();
         change(&mut state);
         self.push(who, run, what, class, state);
@@ -155,7 +162,9 @@ impl World<'_> {
             match execution.at {
                 At::Admit => self.with("execution", run, "an hour is over", Class::Time, |s| s.enter(run, At::Admit)),
                 _ if self.state.expired[r] => {
-                    self.with("execution", run, "the plan's life is over", Class::Time, |s| s.enter(run, At::Authorize));
+                    self.with("execution", run, "the plan's life is over", Class::Time, |s| {
+                        s.enter(run, At::Authorize)
+                    });
                 }
                 _ => {}
             }
@@ -176,7 +185,9 @@ impl World<'_> {
         let plan = execution.at == At::Plan;
         let tasks = self.state.tasks[r];
         if !execution.waiting {
-            let place = if plan {
+            let place = if self.model.bounds.line_only {
+                None
+            } else if plan {
                 tasks.plan.iter().position(|task| *task == PlanTask::None)
             } else {
                 tasks.apply.iter().position(|task| *task == ApplyTask::None)
@@ -195,7 +206,8 @@ impl World<'_> {
             self.with("execution", run, "RunTask fails", class, |state| state.enter(run, At::Conclude));
             return;
         }
-        let ended = if plan { tasks.plan.contains(&PlanTask::Stopped) } else { tasks.apply.contains(&ApplyTask::Stopped) };
+        let ended =
+            if plan { tasks.plan.contains(&PlanTask::Stopped) } else { tasks.apply.contains(&ApplyTask::Stopped) };
         if ended {
             if plan {
                 self.with("execution", run, "its task has ended", Class::Plain, |state| state.enter(run, At::Intake));
@@ -214,7 +226,13 @@ impl World<'_> {
                 let mut died = self.state.clone();
                 died.left.crashes -= 1;
                 died.executions[r].step = None;
-                self.push("execution", run, "its function dies: tried again", Class::Fault, died.entered(run, execution.at));
+                self.push(
+                    "execution",
+                    run,
+                    "its function dies: tried again",
+                    Class::Fault,
+                    died.entered(run, execution.at),
+                );
                 self.push("execution", run, "its function dies for good", Class::Fault, died.given_up(run));
             }
             if left.zombies > 0 && self.state.zombie.is_none() {
@@ -254,11 +272,11 @@ impl World<'_> {
         if self.state.objects[r].plan_receipt.is_some() {
             return self.with("plan task", run, "stops", Class::Plain, stop);
         }
-        let mut receipts = vec![(PlanReceipt::Failed, "leaves the receipt of a failure")];
-        if !self.model.bounds.line_only {
-            receipts.insert(0, (PlanReceipt::Changes, "leaves its receipt"));
-            receipts.insert(1, (PlanReceipt::NoChanges, "leaves its receipt: no changes"));
-        }
+        let receipts = [
+            (PlanReceipt::Changes, "leaves its receipt"),
+            (PlanReceipt::NoChanges, "leaves its receipt: no changes"),
+            (PlanReceipt::Failed, "leaves the receipt of a failure"),
+        ];
         for (receipt, what) in receipts {
             self.with("plan task", run, what, Class::Plain, |state| state.objects[r].plan_receipt = Some(receipt));
         }
