@@ -64,3 +64,7 @@ check: setup ## format, lints, linters of templates, state machine and dependenc
 .PHONY: fmt
 fmt: ## formats the Rust code
 	@cargo fmt --all
+
+.PHONY: bench
+bench: prerequisites ## the decision core on documents of 5, 50 and 200 MB, held against its bounds
+	@cargo bench --locked --package plangate-gate --bench core

@@ -103,6 +103,7 @@ def test_each_record_of_the_exchange_has_its_writers_whatever_a_policy_allows(ga
     wrote = {role for role in roles if not refused(put, gate.client(role, "s3"), gate, key.replace("%", f"by-{role}"))}
     assert wrote == WRITERS[key]
     assert refused(put, estate.client("s3"), gate, key.replace("%", "by-estate"))
+    assert refused(estate.client("s3").delete_object, Bucket=gate.bucket, Key=key.replace("%", f"by-{min(wrote)}"))
 
 
 @pytest.mark.parametrize("name", CONTROL)

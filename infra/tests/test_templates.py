@@ -134,14 +134,13 @@ def key_serves_its_gate(found):
 
 
 def settings_are_read(found):
-    """A function is told what it asks for: every setting is one that some function reads, and the cluster is told to those who look for tasks."""
-    known = set(re.findall(r"PLANGATE_\w+", "".join(path.read_text() for path in (INFRA.parent / "shared/lambda/src").rglob("*.rs"))))
+    """A function is told the tables, the bucket and what it says that it needs (in its main.rs), and nothing else."""
     for name, function in of_type(found, "AWS::Lambda::Function").items():
-        for setting in function["Environment"]["Variables"]:
-            if setting not in known:
-                yield f"{name} is told {setting}, which nobody reads"
-            if setting in ("PLANGATE_CLUSTER", "PLANGATE_LOG_GROUP") and name not in ("ApiFunction", "ConcludeFunction", "SweepFunction"):
-                yield f"{name} is told {setting}"
+        crate = function["FunctionName"]["Fn::Sub"].removeprefix("${GateName}-")
+        needs = set(re.findall(r'"(PLANGATE_\w+)"', (INFRA.parent / f"functions/{crate}/src/main.rs").read_text()))
+        told = set(function["Environment"]["Variables"]) - {"PLANGATE_TABLE", "PLANGATE_AUDIT_TABLE", "PLANGATE_BUCKET"}
+        if told != needs:
+            yield f"{name} is told {sorted(told - needs)} for nothing and lacks {sorted(needs - told)}"
 
 
 def audit_is_only_appended(found):
@@ -339,6 +338,7 @@ BROKEN = [
     (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][2]["Condition"].update(properties(t, "GateKey")["KeyPolicy"]["Statement"][1]["Condition"], StringEquals=properties(t, "GateKey")["KeyPolicy"]["Statement"][2]["Condition"]["StringEquals"])),
     (GATE, settings_are_read, lambda t: properties(t, "GuardFunction")["Environment"]["Variables"].update(PLANGATE_DOCUMENT_KEY="key")),
     (GATE, settings_are_read, lambda t: properties(t, "AuthorizeFunction")["Environment"]["Variables"].update(PLANGATE_CLUSTER="cluster")),
+    (GATE, settings_are_read, lambda t: properties(t, "SweepFunction")["Environment"]["Variables"].pop("PLANGATE_CLUSTER")),
     (GATE, audit_is_only_appended, lambda t: own(t, "SweepRole").append({**ALLOWED, "Action": "dynamodb:DeleteItem", "Resource": {"Fn::GetAtt": ["AuditTable", "Arn"]}})),
     (GATE, authorize_alone_signs, lambda t: own(t, "SweepRole").append(own(t, "AuthorizeRole")[-1])),
     (GATE, authorize_alone_signs, lambda t: properties(t, "OrderKey")["KeyPolicy"]["Statement"][1].pop("Condition")),

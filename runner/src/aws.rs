@@ -158,7 +158,7 @@ impl Aws {
     }
 
     async fn get(&self, place: Place<'_>, limit: u64) -> Result<Option<Fetched>> {
-        let too_large = || RunnerError::gate(format!("`{place}` has more than {limit} bytes"));
+        let too_large = || RunnerError::TooLarge { place: place.to_string(), limit };
         let mut found = match self.s3.get_object().bucket(place.bucket).key(place.key).send().await {
             Ok(found) => found,
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),

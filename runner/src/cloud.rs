@@ -149,7 +149,7 @@ fn look(cloud: &dyn Cloud, place: Place<'_>, bytes: &[u8]) -> Result<Result<Opti
     let foreign = || RunnerError::gate(format!("`{place}` exists already, and is not of this task"));
     match cloud.fetch(place, bytes.len() as u64) {
         Ok(Some(there)) if there.bytes == bytes => Ok(Ok(there.version_id)),
-        Ok(_) => Ok(Err(foreign())),
+        Ok(_) | Err(RunnerError::TooLarge { .. }) => Ok(Err(foreign())),
         Err(error) => {
             let detail = format!("`{place}` exists already, and whether it is of this task cannot be seen: {error}");
             Err(RunnerError::gate(detail))

@@ -18,6 +18,14 @@ pub enum RunnerError {
         /// One line for people: names, codes and digests, never a value.
         detail: String,
     },
+    /// An object has more bytes than it may.
+    #[error("`{place}` has more than {limit} bytes")]
+    TooLarge {
+        /// Where it stands.
+        place: String,
+        /// The most that it may have.
+        limit: u64,
+    },
     /// The runner cannot even write a receipt.
     #[error("{detail}")]
     Unusable {
@@ -53,6 +61,7 @@ impl RunnerError {
     pub fn because(self, reason: FailureReason) -> Self {
         match self {
             Self::Failed { detail, .. } => Self::Failed { reason, detail },
+            large @ Self::TooLarge { .. } => Self::Failed { reason, detail: large.to_string() },
             other @ Self::Unusable { .. } => other,
         }
     }
@@ -61,8 +70,8 @@ impl RunnerError {
     #[must_use]
     pub fn for_receipt(&self) -> PhaseFailure {
         let (reason, detail) = match self {
-            Self::Failed { reason, detail } => (*reason, detail),
-            Self::Unusable { detail } => (FailureReason::GateError, detail),
+            Self::Failed { reason, detail } => (*reason, detail.clone()),
+            Self::TooLarge { .. } | Self::Unusable { .. } => (FailureReason::GateError, self.to_string()),
         };
         let detail = detail.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect();
         PhaseFailure { reason, detail }

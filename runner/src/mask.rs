@@ -86,6 +86,7 @@ impl Masker {
 fn forms_of(value: &str) -> impl Iterator<Item = String> {
     let mut plain: Vec<&str> = vec![value, value.trim()];
     plain.extend(value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE));
+    plain.retain(|text| text.len() >= SHORTEST);
     let mut forms = Vec::new();
     for text in plain {
         let json = serde_json::to_string(text).unwrap_or_default();
@@ -103,7 +104,7 @@ fn forms_of(value: &str) -> impl Iterator<Item = String> {
         forms.extend([text.to_owned(), json, go, quoted, ascii]);
         forms.extend(base64_of(text.as_bytes()));
     }
-    forms.into_iter().filter(|form| form.len() >= SHORTEST)
+    forms.into_iter()
 }
 
 /// What of a secret shows in base64, whatever is encoded before and behind it: the digits that are of the secret alone,
@@ -111,17 +112,13 @@ fn forms_of(value: &str) -> impl Iterator<Item = String> {
 /// or at the end. Up to two digits beside these are of the secret in part, and stay.
 fn base64_of(secret: &[u8]) -> impl Iterator<Item = String> {
     let mut forms = Vec::new();
-    for before in 0..3_usize {
-        let padded = [&[0_u8; 2][..before.min(2)], secret].concat();
-        let whole = STANDARD.encode(&padded);
+    for before in [&b""[..], b"-", b"--"] {
+        let text = [before, secret].concat();
         // Six bits a digit: the first that holds none of what comes before, and the end of those that are full.
-        let (first, full) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
-        for form in [whole.get(first..), whole.get(first..full)].into_iter().flatten() {
-            forms.push(form.to_owned());
-        }
-        let whole = URL_SAFE.encode(&padded);
-        for form in [whole.get(first..), whole.get(first..full)].into_iter().flatten() {
-            forms.push(form.to_owned());
+        let (first, full) = ((before.len() * 8).div_ceil(6), text.len() * 8 / 6);
+        for whole in [STANDARD.encode(&text), URL_SAFE.encode(&text)] {
+            let own = [whole.get(first..), whole.get(first..full)];
+            forms.extend(own.into_iter().flatten().map(str::to_owned));
         }
     }
     forms.into_iter()
@@ -285,6 +282,6 @@ mod tests {
 
     #[test]
     fn what_is_too_short_to_be_a_secret_stays() {
-        assert_eq!(masker(&["abc", ""]).mask("abc"), "abc");
+        assert_eq!(masker(&["abc", ""]).mask("abc YWJj"), "abc YWJj");
     }
 }

@@ -219,11 +219,17 @@ class Run:
         wait_until(lambda: not self.tasks(), f"the tasks of {self.id} to end")
         return self
 
-    def tasks(self, phase=None):
-        """The ARNs of its tasks that have not stopped."""
+    def tasks(self, phase=None, desired="RUNNING"):
+        """The ARNs of its tasks that have not stopped, by what they were told; with `desired` "STOPPED" those that have."""
         ecs, cluster = self.world.stack.client("ecs"), self.world.outputs["Cluster"]
-        return [task for each in ([phase] if phase else ["plan", "apply"])
-                for task in ecs.list_tasks(cluster=cluster, startedBy=f"{self.id}/{each}")["taskArns"]]
+        arns = ecs.list_tasks(cluster=cluster, desiredStatus=desired)["taskArns"]
+        phases = (phase,) if phase else ("plan", "apply")
+        found = []
+        for task in ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else []:
+            told = {each["name"]: each["value"] for container in task["overrides"]["containerOverrides"] for each in container.get("environment", [])}
+            if told.get("PLANGATE_RUN") == self.id and told.get("PLANGATE_PHASE") in phases:
+                found.append(task["taskArn"])
+        return found
 
     def approve(self, by="bob", expect=0, projection=None):
         """Approves it on the digest of its projection."""
@@ -293,14 +299,9 @@ class Run:
         with contextlib.suppress(Exception):
             found = logs.filter_log_events(logGroupName="/plangate/functions", startTime=int((time.time() - 60) * 1000))["events"]
             lines += [event["message"].strip()[:400] for event in found if self.id in event["message"] or '"ERROR"' in event["message"] or "WARN" in event["message"]][-20:]
-        for task in self._stopped_tasks():
+        for task in self.tasks(desired="STOPPED"):
             with contextlib.suppress(Exception):
                 name = f"runner/runner/{task.rsplit('/', 1)[-1]}"
                 found = logs.get_log_events(logGroupName=self.world.outputs["LogGroup"], logStreamName=name, startFromHead=True)["events"]
                 lines += [event["message"].strip()[:400] for event in found[-20:]]
         return "\n".join(lines)
-
-    def _stopped_tasks(self):
-        ecs, cluster = self.world.stack.client("ecs"), self.world.outputs["Cluster"]
-        for phase in ("plan", "apply"):
-            yield from ecs.list_tasks(cluster=cluster, startedBy=f"{self.id}/{phase}", desiredStatus="STOPPED")["taskArns"]

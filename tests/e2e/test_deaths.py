@@ -68,21 +68,24 @@ def test_an_engine_killed_while_it_plans_fails_the_plan(world, workspace, mirror
     assert world.keys(f"documents/{shop.id}/") == []
 
 
-def test_an_engine_killed_while_it_applies_fails_the_apply_and_the_lock_it_left_is_told_of_and_not_touched(world, applying):
-    shop, run, _ = applying
+def test_an_engine_killed_while_it_applies_closes_the_workspace_and_the_lock_it_left_is_told_of_and_not_touched(world, applying):
+    shop, run, post = applying
     lock = f"{shop.state_key}.tflock"
     assert world.object(lock, shop.bucket)
     kill_engine(run)
-    assert (run.end(), run.failure) == ("failed", "apply-errored")
+    # It could not save what it did: nobody knows what that was.
+    assert (run.end(), run.failure) == ("failed", "apply-outcome-unknown")
     assert run.record["apply"]["exit_code"] == 137
     # The engine's own lock on the state is somebody's to release who has looked.
     left = json.loads(world.object(lock, shop.bucket))
     assert run.record["apply"]["state_lock"]["orphan"]["id"] == left["ID"]
     assert any(lock in line and left["ID"] in line for line in run.log("apply"))
+    run.ended_well("failed", "apply-outcome-unknown", quarantined=True)
     world.stack.client("s3").delete_object(Bucket=shop.bucket, Key=lock)
-    run.ended_well("failed", "apply-errored")
-    # What was done is known, so nobody is kept waiting.
-    shop.configure(TWO.format(hold=""))
+    look = shop.propose("--plan-only")
+    assert look.end() == "planned"
+    world.admin.cli("workspace", "acknowledge", shop.id, "--run", look.id, "--note", "nothing was made")
+    post.open()
     shop.applied().ended_well("applied")
 
 

@@ -11,7 +11,7 @@ struct Done {}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::run(handle).await
+    plangate_lambda::run(&[], handle).await
 }
 
 async fn handle(clients: &'static Clients, input: WaitingInput, now: Timestamp) -> Result<Done, FunctionError> {

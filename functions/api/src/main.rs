@@ -14,9 +14,18 @@ mod tests;
 
 use gate::Gate;
 
+/// What this function works on besides what all do.
+const NEEDS: &[&str] = &[
+    "PLANGATE_MACHINE_PLAN_ONLY",
+    "PLANGATE_MACHINE_APPLICABLE",
+    "PLANGATE_CLUSTER",
+    "PLANGATE_LOG_GROUP",
+    "PLANGATE_ADMINISTRATOR",
+];
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::serve(handle).await
+    plangate_lambda::serve(NEEDS, handle).await
 }
 
 async fn handle(

@@ -4,9 +4,12 @@ use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError, StepInput};
 use plangate_record::{authorize, prepare};
 
+/// What this function works on besides what all do.
+const NEEDS: &[&str] = &["PLANGATE_ORDER_KEY"];
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::run(handle).await
+    plangate_lambda::run(NEEDS, handle).await
 }
 
 async fn handle(

@@ -13,9 +13,12 @@ struct Answer {
     status: Status,
 }
 
+/// What this function works on besides what all do.
+const NEEDS: &[&str] = &["PLANGATE_CLUSTER", "PLANGATE_LOG_GROUP"];
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::run(handle).await
+    plangate_lambda::run(NEEDS, handle).await
 }
 
 async fn handle(clients: &'static Clients, input: ConcludeInput, now: Timestamp) -> Result<Answer, FunctionError> {

@@ -6,7 +6,7 @@ use plangate_record::prepare;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::run(handle).await
+    plangate_lambda::run(&[], handle).await
 }
 
 async fn handle(

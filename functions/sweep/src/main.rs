@@ -10,9 +10,13 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Anything {}
 
+/// What this function works on besides what all do.
+const NEEDS: &[&str] =
+    &["PLANGATE_MACHINE_PLAN_ONLY", "PLANGATE_MACHINE_APPLICABLE", "PLANGATE_CLUSTER", "PLANGATE_LOG_GROUP"];
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::serve(handle).await
+    plangate_lambda::serve(NEEDS, handle).await
 }
 
 async fn handle(clients: &'static Clients, _: Anything, now: Timestamp) -> Result<sweep::Swept, FunctionError> {

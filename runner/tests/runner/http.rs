@@ -189,6 +189,7 @@ fn answer(memory: &Memory, request: &Request) -> Answer {
             }
             None => Answer::error(404, "NoSuchKey"),
         },
+        ("PUT", key) if memory.check("put", key).is_err() => Answer::error(403, "AccessDenied"),
         ("PUT", key) => {
             if request.header("if-none-match") == Some("*") && memory.get(bucket, key).is_some() {
                 return Answer::error(412, "PreconditionFailed");

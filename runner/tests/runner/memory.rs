@@ -100,7 +100,8 @@ impl Memory {
         self.inside.lock().unwrap().lost.push(prefix.to_owned());
     }
 
-    fn check(&self, call: &str, key: &str) -> Result<()> {
+    /// Whether this call is to be answered at all.
+    pub(crate) fn check(&self, call: &str, key: &str) -> Result<()> {
         let mut inside = self.inside.lock().unwrap();
         for (recovering, prefix, bad) in &mut inside.recovering {
             if *recovering == call && key.starts_with(prefix.as_str()) && *bad > 0 {
@@ -139,7 +140,9 @@ impl Cloud for Memory {
             self.put(place.bucket, place.key, &bytes, None);
         }
         match found {
-            Some(version) if version.bytes.len() as u64 > limit => Err(RunnerError::gate("too large")),
+            Some(version) if version.bytes.len() as u64 > limit => {
+                Err(RunnerError::TooLarge { place: place.to_string(), limit })
+            }
             other => Ok(other.map(|version| Fetched { bytes: version.bytes, version_id: Some(version.id) })),
         }
     }

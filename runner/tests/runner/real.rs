@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use plangate_gate::digest::Digest;
 use plangate_gate::failure::FailureReason;
-use plangate_gate::receipt::{Isolation, PlanExit, Receipt};
+use plangate_gate::receipt::{ApplyResult, Isolation, PlanExit, Receipt};
 use plangate_gate::state::StateIdentity;
 use serde_json::json;
 
@@ -272,15 +272,33 @@ fn an_engine_that_is_told_to_stop_in_an_apply_saves_what_it_did_and_releases_its
 }
 
 #[test]
-fn an_engine_that_is_killed_in_an_apply_leaves_a_lock_that_is_reported() {
+fn an_engine_that_is_killed_in_an_apply_leaves_its_outcome_unknown_and_a_lock_that_is_reported() {
     let Some(mut program) = program() else { return };
     let receipt = apply_and_signal(&mut program, rustix::process::Signal::KILL, true);
     let applied = receipt.applied.unwrap();
-    assert_eq!((receipt.failure.unwrap().reason, applied.exit_code), (FailureReason::ApplyErrored, 137));
+    assert_eq!((receipt.failure.unwrap().reason, applied.exit_code), (FailureReason::ApplyOutcomeUnknown, 137));
     let orphan = receipt.state_lock.orphan.expect("an orphaned lock");
     assert_eq!((orphan.operation.as_str(), orphan.id.len()), ("OperationTypeApply", 36));
     assert!(program.memory().get(SEALED, &format!("{STATE_KEY}.tflock")).is_some(), "the lock was released");
     assert!(program.log("apply").contains(&orphan.id));
+}
+
+#[test]
+fn a_state_that_the_engine_cannot_save_is_kept_and_leaves_the_outcome_unknown() {
+    let Some(mut program) = program() else { return };
+    let planned = program.plan().planned.expect("a plan");
+    // The lock can still be written, and after that nothing more of the state.
+    program.memory().break_after("put", STATE_KEY, 1);
+    let receipt = program.apply(&planned);
+    let (failure, applied) = (receipt.failure.unwrap(), receipt.applied.unwrap());
+    assert_eq!((failure.reason, applied.exit_code), (FailureReason::ApplyOutcomeUnknown, 1), "{}", failure.detail);
+    assert_eq!((&applied.state_before, &applied.state_after), (&StateIdentity::None, &StateIdentity::None));
+    let kept = program.memory().get(SEALED, &format!("sealed/{RUN}/errored.tfstate")).unwrap();
+    assert_eq!(applied.errored_state.unwrap().digest, Digest::of(&kept.bytes));
+    assert_eq!(kept.key_arn.as_deref(), Some(SEALED_KEY));
+    assert!(String::from_utf8(kept.bytes).unwrap().contains("\"secret\""), "it is not what was applied");
+    let result = program.memory().get(EXCHANGE, &format!("results/{WS}/{RUN}.json")).unwrap();
+    assert!(!ApplyResult::parse_untrusted(&result.bytes).unwrap().applied.outcome_is_known());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Echoes: engines and providers copy masked values into places that they do not mask. A string that is masked
 //! anywhere in a document is hidden wherever it recurs. This is a further mask and never the control.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -14,22 +15,22 @@ const WITHIN: usize = 8;
 const ALONE: usize = 4;
 /// So many bytes of a masked string are searched for at first. The automaton's memory goes by the length of what it
 /// searches for, and a masked string may be a whole file.
-const HEAD: usize = 32;
+const HEAD: usize = 8;
 /// So many bytes stand for a masked string that is longer: whatever begins like it is hidden too.
 const LONGEST: usize = 4096;
 
 /// Collects the strings that stand at or under a sensitive node.
 #[derive(Default)]
-pub(crate) struct Masked<'m> {
-    strings: BTreeSet<&'m str>,
+pub(crate) struct Masked<'d> {
+    strings: BTreeSet<Cow<'d, str>>,
 }
 
-impl<'m> Masked<'m> {
+impl<'d> Masked<'d> {
     /// Takes all strings of `value`, at any depth. Keys are the shape of a value and not taken.
-    pub(crate) fn take(&mut self, value: &'m Value<'_>) {
+    pub(crate) fn take(&mut self, value: &Value<'d>) {
         match value {
             Value::String(text) => {
-                self.strings.insert(text);
+                self.strings.insert(text.clone());
             }
             Value::Array(items) => items.iter().for_each(|item| self.take(item)),
             Value::Object(fields) => fields.iter().for_each(|(_, field)| self.take(field)),
@@ -41,14 +42,14 @@ impl<'m> Masked<'m> {
     pub(crate) fn echoes(self) -> Echoes {
         let mut alone = BTreeSet::new();
         let mut within = BTreeSet::new();
-        for text in self.strings {
+        for text in &self.strings {
             match text.chars().take(WITHIN).count() {
                 WITHIN.. => {
-                    let forms = as_encoded(text).into_iter().chain([text.to_owned()]);
+                    let forms = as_encoded(text).into_iter().chain([text.to_string()]);
                     within.extend(forms.map(|form| head(&form, LONGEST).to_owned()));
                 }
                 ALONE.. => {
-                    alone.insert(text.to_owned());
+                    alone.insert(text.to_string());
                 }
                 _ => {}
             }
@@ -72,6 +73,9 @@ fn head(text: &str, most: usize) -> &str {
 
 /// The forms in which `text` stands inside a string that is itself JSON, as `jsonencode` gives it, where they differ.
 fn as_encoded(text: &str) -> Vec<String> {
+    if !text.bytes().any(|byte| byte < 0x20 || b"\"\\<>&".contains(&byte)) {
+        return Vec::new();
+    }
     let mut quoted = Vec::new();
     write_string(&mut quoted, text);
     let quoted = String::from_utf8_lossy(&quoted);
@@ -165,7 +169,7 @@ mod tests {
     use super::*;
 
     fn echoes(strings: &[&'static str]) -> Echoes {
-        Masked { strings: strings.iter().copied().collect() }.echoes()
+        Masked { strings: strings.iter().copied().map(Cow::Borrowed).collect() }.echoes()
     }
 
     #[test]

@@ -23,7 +23,7 @@ const RECORDED: usize = 100;
 const RECORDED_BYTES: usize = 64 * 1024;
 
 /// The version of the rules below. It changes whenever any plan could be judged differently.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// The rules, as a set with a name: what a run's record says that it was judged by (`R33`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,10 +91,8 @@ impl Guardrails {
         const ID: &str = "plangate.guardrails";
         let mut text = format!("{ID}\n{VERSION}\n");
         let reasons = Reason::ALL.iter().map(|reason| reason.code());
-        for line in reasons
-            .chain(access::TABLES.iter().flat_map(|table| table.iter().copied()))
-            .chain(rules::PROGRAMS.iter().copied())
-        {
+        let access = access::lines();
+        for line in reasons.chain(access.iter().map(String::as_str)).chain(rules::PROGRAMS.iter().copied()) {
             text.push_str(line);
             text.push('\n');
         }

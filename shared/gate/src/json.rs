@@ -46,6 +46,8 @@ pub(crate) type Read<T> = Result<T, ReadError>;
 pub(crate) struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// The keys seen so far in the objects that are being read, of the innermost last.
+    keys: Vec<Cow<'a, str>>,
 }
 
 /// What kind of value comes next, told by its first byte.
@@ -64,9 +66,22 @@ impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Read<Self> {
         match std::str::from_utf8(bytes) {
             Ok(text) if text.starts_with('\u{feff}') => Err(ReadError::new(0, "a byte order mark")),
-            Ok(text) => Ok(Self { text, at: 0 }),
+            Ok(text) => Ok(Self::of(text)),
             Err(error) => Err(ReadError::new(error.valid_up_to(), "not UTF-8")),
         }
+    }
+
+    /// A reader at the start of `text`.
+    pub(crate) const fn of(text: &'a str) -> Self {
+        Self { text, at: 0, keys: Vec::new() }
+    }
+
+    /// The text that `step` reads, without the white space before it.
+    pub(crate) fn text_of(&mut self, step: impl FnOnce(&mut Self) -> Read<()>) -> Read<&'a str> {
+        self.blank();
+        let from = self.at;
+        step(self)?;
+        self.slice(from, self.at)
     }
 
     /// An error at the current position.
@@ -283,16 +298,23 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Passes over a value without anything inside, whose kind was told.
+    pub(crate) fn skip_scalar(&mut self, kind: Kind) -> Read<()> {
+        match kind {
+            Kind::String => self.skip_string(),
+            Kind::Number => self.number().map(drop),
+            Kind::Bool => self.bool().map(drop),
+            _ => self.null(),
+        }
+    }
+
     /// Passes over one value of any depth. It is checked to be JSON and nothing of it is kept.
     pub(crate) fn skip(&mut self) -> Read<()> {
         // What encloses the current position: true is an object, false a list.
         let mut open: Vec<bool> = Vec::new();
         loop {
             match self.kind()? {
-                Kind::Null => self.null()?,
-                Kind::Bool => drop(self.bool()?),
-                Kind::Number => drop(self.number()?),
-                Kind::String => self.skip_string()?,
+                scalar @ (Kind::Null | Kind::Bool | Kind::Number | Kind::String) => self.skip_scalar(scalar)?,
                 Kind::Array => {
                     self.at += 1;
                     self.blank();
@@ -357,7 +379,7 @@ impl<'a> Reader<'a> {
         if !self.eat(b'{') {
             return Err(self.error("not an object"));
         }
-        let mut keys: Vec<Cow<'a, str>> = Vec::new();
+        let first = self.keys.len();
         self.blank();
         if !self.eat(b'}') {
             loop {
@@ -367,7 +389,7 @@ impl<'a> Reader<'a> {
                 }
                 let key = self.string()?;
                 self.colon()?;
-                keys.push(key.clone());
+                self.keys.push(key.clone());
                 field(self, key)?;
                 self.blank();
                 if self.eat(b'}') {
@@ -379,13 +401,14 @@ impl<'a> Reader<'a> {
             }
         }
         let distinct = |keys: &[Cow<'a, str>]| keys.is_sorted_by(|one, next| one < next);
-        if !distinct(&keys) {
+        let keys = self.keys.get_mut(first..).unwrap_or_default();
+        let mut once = distinct(keys);
+        if !once {
             keys.sort_unstable();
-            if !distinct(&keys) {
-                return Err(ReadError::new(start, "a key stands twice in this object"));
-            }
+            once = distinct(keys);
         }
-        Ok(())
+        self.keys.truncate(first);
+        if once { Ok(()) } else { Err(ReadError::new(start, "a key stands twice in this object")) }
     }
 
     /// Reads a list, calling `element` with each position; it must read or skip the element.

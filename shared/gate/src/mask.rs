@@ -78,6 +78,16 @@ impl<'a> Mask<'a> {
         }
     }
 
+    /// Whether it marks anything at or below the field `key`.
+    pub(crate) fn marks_field(&self, key: &str) -> bool {
+        match self {
+            Self::Clear => false,
+            Self::Keys(_) => !self.field(key).is_clear(),
+            // A mask that is no object's hides the whole of an object.
+            Self::Whole | Self::Items(_) => true,
+        }
+    }
+
     /// The mask of the element at `position`.
     pub(crate) fn element(&self, position: usize) -> &Self {
         match self {

@@ -74,7 +74,10 @@ impl Projection {
         let planned = document.planned();
         let mut masked = Masked::default();
         for row in &planned.rows {
-            collect(&row.change, &withhold.paths_for(&row.kind), &mut masked);
+            let withheld = withhold.paths_for(&row.kind);
+            if row.is_masked() || !withheld.is_empty() {
+                collect(&row.with_values(!withheld.is_empty()), &withheld, &mut masked);
+            }
         }
         for output in &planned.outputs {
             if let (false, Some(after)) = (output.after_sensitive.is_clear(), &output.after) {

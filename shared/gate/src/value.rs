@@ -60,6 +60,23 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Passes over the next value and refuses what [`Value::read`] would refuse. Nothing of it is held.
+    pub(crate) fn check(reader: &mut Reader<'a>) -> Read<()> {
+        Self::check_at(reader, 0)
+    }
+
+    fn check_at(reader: &mut Reader<'a>, depth: usize) -> Read<()> {
+        let kind = reader.kind()?;
+        if depth > MAX_DEPTH {
+            return Err(reader.error("containers inside each other too deep"));
+        }
+        match kind {
+            Kind::Array => reader.array(|r, _| Self::check_at(r, depth + 1)),
+            Kind::Object => reader.object(|r, _| Self::check_at(r, depth + 1).map_err(|error| error.within("*"))),
+            scalar => reader.skip_scalar(scalar),
+        }
+    }
+
     /// The field `key` of an object.
     pub(crate) fn field(&self, key: &str) -> Option<&Self> {
         match self {
@@ -101,6 +118,48 @@ impl<'a> Value<'a> {
             Self::Object(fields) => fields,
             _ => &[],
         }
+    }
+}
+
+/// The text of a value that has been checked and is read again when somebody wants to see it: of most of a plan's
+/// values nobody ever does.
+#[derive(Clone, Copy)]
+pub(crate) struct Unread<'a>(&'a str);
+
+impl<'a> Unread<'a> {
+    /// Checks the next value and keeps its text; null is none.
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Read<Option<Self>> {
+        let text = reader.text_of(Value::check)?;
+        Ok((text != "null").then_some(Self(text)))
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    /// Never for a text that was checked.
+    pub(crate) fn value(self) -> Read<Value<'a>> {
+        Value::read(&mut Reader::of(self.0))
+    }
+
+    /// The value, of an object only the fields that are `wanted`.
+    ///
+    /// # Errors
+    /// Never for a text that was checked.
+    pub(crate) fn fields(self, wanted: impl Fn(&str) -> bool) -> Read<Value<'a>> {
+        let mut reader = Reader::of(self.0);
+        if reader.kind()? != Kind::Object {
+            return self.value();
+        }
+        let mut fields = Vec::new();
+        reader.object(|r, key| {
+            if !wanted(&key) {
+                return r.skip();
+            }
+            fields.push((key, Value::read_at(r, 1)?));
+            Ok(())
+        })?;
+        fields.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Value::Object(fields.into()))
     }
 }
 
@@ -147,6 +206,26 @@ mod tests {
     fn depth_is_bounded_in_what_is_read() {
         assert!(read(&("[".repeat(128) + &"]".repeat(128))).is_ok());
         assert!(read(&"[".repeat(1_000_000)).is_err());
+    }
+
+    #[test]
+    fn what_is_checked_first_and_read_later_is_refused_for_the_same_things() {
+        for bad in [
+            "",
+            "{\"a\":1,\"\\u0061\":2}",
+            "[1,]",
+            "{\"a\":[{\"b\":1,\"b\":2}]}",
+            "01",
+            "\"\\ud800\"",
+            &"[".repeat(1000),
+        ] {
+            let mut reader = Reader::new(bad.as_bytes()).unwrap();
+            assert_eq!(Unread::read(&mut reader).err(), read(bad).err(), "{bad}");
+        }
+        let text = " {\"a\":[1,\"\\n\",{}]}";
+        let unread = Unread::read(&mut Reader::new(text.as_bytes()).unwrap()).unwrap().unwrap();
+        assert_eq!(unread.value(), read(text));
+        assert!(Unread::read(&mut Reader::new(b" null").unwrap()).unwrap().is_none());
     }
 
     #[test]

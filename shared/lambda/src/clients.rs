@@ -2,7 +2,7 @@
 
 use plangate_record::aws::{self, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, StepFunctions};
 
-use crate::settings::{MissingSetting, Settings};
+use crate::settings::{self, MissingSetting};
 
 /// All stores. A client costs nothing until it is used.
 #[derive(Debug)]
@@ -24,30 +24,34 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// The stores that the environment names.
+    /// The stores that the environment names. `needs` are the settings that this function needs besides the tables and
+    /// the bucket.
     ///
     /// # Errors
-    /// A setting that every function needs is not there.
-    pub async fn from_environment() -> Result<Self, MissingSetting> {
+    /// One of them is not there.
+    pub async fn from_environment(needs: &[&'static str]) -> Result<Self, MissingSetting> {
+        for name in needs {
+            settings::required(name)?;
+        }
         let config = aws::configuration().await;
-        let tasks = EcsTasks::new(aws_sdk_ecs::Client::new(&config), Settings::optional("PLANGATE_CLUSTER"));
-        let group = Settings::optional("PLANGATE_LOG_GROUP");
+        let tasks = EcsTasks::new(aws_sdk_ecs::Client::new(&config), settings::named("PLANGATE_CLUSTER"));
+        let group = settings::named("PLANGATE_LOG_GROUP");
         Ok(Self {
             store: DynamoStore::new(
                 aws_sdk_dynamodb::Client::new(&config),
-                Settings::required("PLANGATE_TABLE")?,
-                Settings::required("PLANGATE_AUDIT_TABLE")?,
+                settings::required("PLANGATE_TABLE")?,
+                settings::required("PLANGATE_AUDIT_TABLE")?,
             ),
-            objects: S3Objects::new(aws_sdk_s3::Client::new(&config), Settings::required("PLANGATE_BUCKET")?),
+            objects: S3Objects::new(aws_sdk_s3::Client::new(&config), settings::required("PLANGATE_BUCKET")?),
             workflow: StepFunctions::new(
                 aws_sdk_sfn::Client::new(&config),
-                Settings::optional("PLANGATE_MACHINE_PLAN_ONLY"),
-                Settings::optional("PLANGATE_MACHINE_APPLICABLE"),
+                settings::named("PLANGATE_MACHINE_PLAN_ONLY"),
+                settings::named("PLANGATE_MACHINE_APPLICABLE"),
             ),
             logs: CloudWatchLogs::new(aws_sdk_cloudwatchlogs::Client::new(&config), tasks.clone(), group),
             tasks,
-            signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), Settings::optional("PLANGATE_ORDER_KEY")),
-            administrator: Settings::optional("PLANGATE_ADMINISTRATOR"),
+            signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), settings::named("PLANGATE_ORDER_KEY")),
+            administrator: settings::named("PLANGATE_ADMINISTRATOR"),
         })
     }
 }

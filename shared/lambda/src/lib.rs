@@ -14,7 +14,7 @@ use plangate_record::Error;
 use serde::{Deserialize, Serialize};
 
 pub use clients::Clients;
-pub use settings::{MissingSetting, Settings};
+pub use settings::MissingSetting;
 
 /// The most bytes that the workflow's input to a function may have.
 const INPUT_LIMIT: usize = 16 * 1024;
@@ -92,11 +92,12 @@ pub fn input<T: for<'de> Deserialize<'de>>(value: &serde_json::Value) -> Result<
     untrusted::parse("input", &bytes, INPUT_LIMIT).map_err(|error| FunctionError::InvalidInput(error.to_string()))
 }
 
-/// Runs a step for as long as the process lives: `handle` gets the clients, the strictly read input and the moment.
+/// Runs a step for as long as the process lives: `handle` gets the clients, the strictly read input and the moment. `needs`
+/// are the settings that the function needs besides those that all do.
 ///
 /// # Errors
 /// A setting is missing, or the runtime's API is lost.
-pub async fn run<I, O, H, F>(handle: H) -> Result<(), lambda_runtime::Error>
+pub async fn run<I, O, H, F>(needs: &[&'static str], handle: H) -> Result<(), lambda_runtime::Error>
 where
     I: for<'de> Deserialize<'de>,
     O: Serialize,
@@ -104,14 +105,18 @@ where
     F: Future<Output = Result<O, FunctionError>>,
 {
     let handle = &handle;
-    serve(move |clients, event: serde_json::Value, now| async move { handle(clients, input(&event)?, now).await }).await
+    serve(
+        needs,
+        move |clients, event: serde_json::Value, now| async move { handle(clients, input(&event)?, now).await },
+    )
+    .await
 }
 
 /// Runs a function whose events are AWS's own and not the workflow's.
 ///
 /// # Errors
 /// A setting is missing, or the runtime's API is lost.
-pub async fn serve<I, O, H, F>(handle: H) -> Result<(), lambda_runtime::Error>
+pub async fn serve<I, O, H, F>(needs: &[&'static str], handle: H) -> Result<(), lambda_runtime::Error>
 where
     I: for<'de> Deserialize<'de>,
     O: Serialize,
@@ -120,7 +125,7 @@ where
 {
     log();
     // One for the whole life of the process, like the connections in it.
-    let clients: &'static Clients = Box::leak(Box::new(Clients::from_environment().await?));
+    let clients: &'static Clients = Box::leak(Box::new(Clients::from_environment(needs).await?));
     let handle = &handle;
     let service = move |event: LambdaEvent<I>| async move {
         let answer = async { handle(clients, event.payload, now()?).await }.await;

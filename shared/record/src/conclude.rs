@@ -94,7 +94,9 @@ fn dead_plan(run: &Run, error: Option<&str>, actor: &Actor) -> Ending {
     }
     let failure = match error {
         Some("States.Timeout") => failure(FailureReason::PlanTimedOut, "the plan task took longer than it may"),
-        Some(name) => failure(FailureReason::PlanTaskFailed, format!("the plan task ended without a receipt: {name}")),
+        Some(name) => {
+            failure(FailureReason::PlanTaskFailed, format!("the plan left no receipt that was taken in: {name}"))
+        }
         None => failure(FailureReason::ExecutionAborted, "the run's execution ended while its plan was being made"),
     };
     Ending::failed(failure, actor.clone())

@@ -40,6 +40,7 @@ impl Remembered {
     pub(crate) async fn first_answer(&self, store: &dyn Store) -> Result<Option<String>, Error> {
         let Some(item) = store.get(&self.key).await? else { return Ok(None) };
         let answered: Answered = rows::read(&item)?;
+        // DynamoDB drops it some time after it may; until then it is in the way of none but the same id.
         if answered.request == self.request {
             Ok(Some(answered.answer))
         } else {

@@ -6,7 +6,7 @@ use crate::actions::Actions;
 use crate::document::facts::{GuardFacts, RowFacts};
 use crate::json::{Kind, Read, Reader};
 use crate::mask::Mask;
-use crate::value::Value;
+use crate::value::{Unread, Value};
 
 /// What a plan wants to do, in document order.
 #[derive(Default)]
@@ -21,10 +21,50 @@ pub(crate) struct Planned<'a> {
 pub(crate) struct Row<'a> {
     pub(crate) address: Cow<'a, str>,
     pub(crate) kind: Cow<'a, str>,
+    /// The change. Of an entry at rest it holds no values: nothing but [`Row::with_values`] gives them.
     pub(crate) change: Change<'a>,
+    at_rest: Option<Sides<'a>>,
+}
+
+/// The values on both sides of a change, checked and not yet read.
+#[derive(Clone, Copy, Default)]
+struct Sides<'a> {
+    before: Option<Unread<'a>>,
+    after: Option<Unread<'a>>,
+}
+
+impl<'a> Sides<'a> {
+    /// Reads both sides into `change`.
+    fn put_into(self, change: &mut Change<'a>, read: impl Fn(Unread<'a>) -> Read<Value<'a>>) -> Read<()> {
+        change.before = self.before.map(&read).transpose()?;
+        change.after = self.after.map(&read).transpose()?;
+        Ok(())
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The change with all that sensitivity masks can hide, and, if `all` is set, with all of its values. Of an entry at
+    /// rest this is read now: most of a large plan is at rest, and held it would take more memory than the document.
+    pub(crate) fn with_values(&self, all: bool) -> Cow<'_, Change<'a>> {
+        let Some(sides) = self.at_rest else { return Cow::Borrowed(&self.change) };
+        let mut change = self.change.clone();
+        let masks = [&self.change.before_sensitive, &self.change.after_sensitive];
+        let marked = |key: &str| all || masks.iter().any(|mask| mask.marks_field(key));
+        match sides.put_into(&mut change, |side| side.fields(marked)) {
+            Ok(()) => Cow::Owned(change),
+            // The text was checked, so that reading it cannot fail; and what is at rest is never shown.
+            Err(_) => Cow::Borrowed(&self.change),
+        }
+    }
+
+    /// Whether a sensitivity mask marks anything in this entry.
+    pub(crate) const fn is_masked(&self) -> bool {
+        !(self.change.before_sensitive.is_clear() && self.change.after_sensitive.is_clear())
+    }
 }
 
 /// A `change` object. A value that is null or missing is `None` at the root.
+#[derive(Clone)]
 pub(crate) struct Change<'a> {
     pub(crate) actions: Actions,
     pub(crate) before: Option<Value<'a>>,
@@ -72,44 +112,48 @@ fn read_row<'a>(reader: &mut Reader<'a>) -> Read<(Row<'a>, RowFacts<'a>)> {
     let mut kind = None;
     let mut change = None;
     let mut facts = RowFacts::default();
+    let mut sides = Sides::default();
     reader.object(|r, key| match key.as_ref() {
         "address" => text(r, "address", &mut address),
         "type" => text(r, "type", &mut kind),
         "change" => {
-            change = Some(read_change(r, &mut facts).map_err(|error| error.within("change"))?);
+            change = Some(read_change(r, &mut facts, &mut sides).map_err(|error| error.within("change"))?);
             Ok(())
         }
         other => facts.read_field(other, r),
     })?;
     let missing = |problem| reader.error(problem);
-    Ok((
-        Row {
-            address: address.ok_or_else(|| missing("an entry without an address ends here"))?,
-            kind: kind.ok_or_else(|| missing("an entry without a type ends here"))?,
-            change: change.ok_or_else(|| missing("an entry without a change ends here"))?,
-        },
-        facts,
-    ))
+    let mut change = change.ok_or_else(|| missing("an entry without a change ends here"))?;
+    let at_rest = change.actions.is_no_op() && !facts.moved && !facts.imported;
+    if !at_rest {
+        sides.put_into(&mut change, Unread::value)?;
+    }
+    let row = Row {
+        address: address.ok_or_else(|| missing("an entry without an address ends here"))?,
+        kind: kind.ok_or_else(|| missing("an entry without a type ends here"))?,
+        change,
+        at_rest: at_rest.then_some(sides),
+    };
+    Ok((row, facts))
 }
 
-fn read_change<'a>(reader: &mut Reader<'a>, facts: &mut RowFacts<'a>) -> Read<Change<'a>> {
+/// Reads a change; its values go to `sides`.
+fn read_change<'a>(reader: &mut Reader<'a>, facts: &mut RowFacts<'a>, sides: &mut Sides<'a>) -> Read<Change<'a>> {
     let mut actions = None;
-    let mut before = None;
-    let mut after = None;
     let mut before_sensitive = Mask::Clear;
     let mut after_sensitive = Mask::Clear;
     let mut after_unknown = Mask::Clear;
     reader.object(|r, key| match key.as_ref() {
         "actions" => read_actions(r, &mut actions),
-        "before" => read_value(r, "before", &mut before),
-        "after" => read_value(r, "after", &mut after),
+        "before" => read_side(r, "before", &mut sides.before),
+        "after" => read_side(r, "after", &mut sides.after),
         "before_sensitive" => read_mask(r, "before_sensitive", &mut before_sensitive),
         "after_sensitive" => read_mask(r, "after_sensitive", &mut after_sensitive),
         "after_unknown" => read_mask(r, "after_unknown", &mut after_unknown),
         other => facts.read_change_field(other, r),
     })?;
     let actions = actions.ok_or_else(|| reader.error("a change without actions ends here"))?;
-    Ok(Change { actions, before, after, before_sensitive, after_sensitive, after_unknown })
+    Ok(Change { actions, before: None, after: None, before_sensitive, after_sensitive, after_unknown })
 }
 
 fn read_output<'a>(reader: &mut Reader<'a>, name: Cow<'a, str>) -> Read<Output<'a>> {
@@ -136,6 +180,11 @@ fn text<'a>(reader: &mut Reader<'a>, name: &'static str, slot: &mut Option<Cow<'
 fn read_value<'a>(reader: &mut Reader<'a>, name: &'static str, slot: &mut Option<Value<'a>>) -> Read<()> {
     let value = Value::read(reader).map_err(|error| error.within(name))?;
     *slot = (value != Value::Null).then_some(value);
+    Ok(())
+}
+
+fn read_side<'a>(reader: &mut Reader<'a>, name: &'static str, slot: &mut Option<Unread<'a>>) -> Read<()> {
+    *slot = Unread::read(reader).map_err(|error| error.within(name))?;
     Ok(())
 }
 

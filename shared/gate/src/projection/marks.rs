@@ -90,11 +90,11 @@ impl<'m, 'd> Place<'m, 'd> {
 }
 
 /// Takes every string that stands at or under a sensitive node of `change`, shown or not.
-pub(super) fn collect<'m>(change: &'m Change<'_>, withheld: &[&Pattern], masked: &mut Masked<'m>) {
+pub(super) fn collect<'d>(change: &Change<'d>, withheld: &[&Pattern], masked: &mut Masked<'d>) {
     collect_below(Place::root(change), withheld, &mut String::new(), masked);
 }
 
-fn collect_below<'m>(place: Place<'m, '_>, withheld: &[&Pattern], path: &mut String, masked: &mut Masked<'m>) {
+fn collect_below<'d>(place: Place<'_, 'd>, withheld: &[&Pattern], path: &mut String, masked: &mut Masked<'d>) {
     if place.hidden() || is_withheld(withheld, path) {
         place.before.into_iter().chain(place.after).for_each(|value| masked.take(value));
     } else if !(withheld.is_empty() && place.before_sensitive.is_clear() && place.after_sensitive.is_clear()) {
