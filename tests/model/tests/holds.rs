@@ -40,8 +40,8 @@ explored! {
 /// Wider, and minutes long: `cargo test -p plangate-model -- --ignored`.
 #[test]
 #[ignore = "takes minutes and gigabytes"]
-fn one_run_and_everything() {
-    holds("one_run_and_everything", bounds::ONE_AND_EVERYTHING, 20_000_000);
+fn one_run_and_more() {
+    holds("one_run_and_more", bounds::ONE_AND_MORE, 20_000_000);
 }
 
 /// See above.
