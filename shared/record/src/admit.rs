@@ -61,7 +61,7 @@ pub async fn admit(
                         parked = true;
                         lock.lock.tail += 1;
                         row.run.queued_as = Some(lock.lock.tail);
-                        row.token = Some(token.to_owned());
+                        row.wait_with(token, now);
                         writes.push(PlaceRow::append(&row.run.workspace, lock.lock.tail, run)?);
                     }
                     writes.push(lock.put()?);
@@ -78,10 +78,9 @@ pub async fn admit(
                 store.transact(writes).await
             }
             Status::Queued if row.token.as_deref() == Some(token) => return Ok(Admission::Parked),
-            Status::Queued => {
-                row.token = Some(token.to_owned());
-                store.transact(vec![row.put()?]).await
-            }
+            // A later call waits already: this one was given up.
+            Status::Queued if !row.wait_with(token, now) => return Ok(Admission::Parked),
+            Status::Queued => store.transact(vec![row.put()?]).await,
             // The lock is mine, or there is nothing to wait for: on, and the next step looks for itself.
             _ => {
                 workflow.wake(token).await?;
