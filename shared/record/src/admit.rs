@@ -78,9 +78,13 @@ pub async fn admit(
                 store.transact(writes).await
             }
             Status::Queued if row.token.as_deref() == Some(token) => return Ok(Admission::Parked),
-            // A later call waits already: this one was given up.
-            Status::Queued if !row.wait_with(token, now) => return Ok(Admission::Parked),
-            Status::Queued => store.transact(vec![row.put()?]).await,
+            Status::Queued => {
+                if !row.wait_with(token, now) {
+                    // A later call waits already: this one was given up.
+                    return Ok(Admission::Parked);
+                }
+                store.transact(vec![row.put()?]).await
+            }
             // The lock is mine, or there is nothing to wait for: on, and the next step looks for itself.
             _ => {
                 workflow.wake(token).await?;
