@@ -61,7 +61,7 @@ pub async fn admit(
                         parked = true;
                         lock.lock.tail += 1;
                         row.run.queued_as = Some(lock.lock.tail);
-                        row.token = Some(token.to_owned());
+                        row.wait_with(token, now);
                         writes.push(PlaceRow::append(&row.run.workspace, lock.lock.tail, run)?);
                     }
                     writes.push(lock.put()?);
@@ -79,7 +79,10 @@ pub async fn admit(
             }
             Status::Queued if row.token.as_deref() == Some(token) => return Ok(Admission::Parked),
             Status::Queued => {
-                row.token = Some(token.to_owned());
+                if !row.wait_with(token, now) {
+                    // A later call waits already: this one was given up.
+                    return Ok(Admission::Parked);
+                }
                 store.transact(vec![row.put()?]).await
             }
             // The lock is mine, or there is nothing to wait for: on, and the next step looks for itself.

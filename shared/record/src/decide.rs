@@ -55,7 +55,10 @@ pub async fn request_approval(
             }
             status => return Err(not_ready(status)),
         }
-        row.token = Some(token.to_owned());
+        if !row.wait_with(token, now) {
+            // A later call waits already: this one was given up.
+            return Ok(());
+        }
         writes.push(row.put()?);
         attempts.settle(store.transact(writes).await).await?;
     }

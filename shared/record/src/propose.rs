@@ -107,7 +107,7 @@ pub async fn propose(
         chain.append(now, &actor, proposed)?;
         let mut ledger = ChainRow::load(store, Chain::Workspace(request.workspace.clone())).await?;
         ledger.append(now, &actor, What::RunOpened { run: run.clone() })?;
-        let row = RunRow { run: new, version: 0, token: None };
+        let row = RunRow { run: new, version: 0, token: None, token_at: None };
         let mut writes = vec![row.put()?, remembered.write(run.as_str())?];
         writes.extend(chain.writes()?);
         writes.extend(ledger.writes()?);

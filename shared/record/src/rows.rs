@@ -60,6 +60,8 @@ pub struct RunRow {
     pub version: u64,
     /// The token with which its execution waits, if it waits.
     pub token: Option<String>,
+    /// When the function was called that left the token.
+    pub token_at: Option<Timestamp>,
 }
 
 impl RunRow {
@@ -78,7 +80,19 @@ impl RunRow {
     /// Its record is damaged.
     pub fn from_item(item: &Item) -> Result<Self, Error> {
         let run: Run = read(item)?;
-        Ok(Self { run, version: item.version, token: item.attributes.get("token").cloned() })
+        let token_at = item.attributes.get("token_at").and_then(|at| at.parse().ok());
+        Ok(Self { run, version: item.version, token: item.attributes.get("token").cloned(), token_at })
+    }
+
+    /// Leaves the token of a function that was called at `now`, if no later call has left another: one that the workflow
+    /// gave up may still go on, and nobody waits with its token any more. Tells whether it did.
+    pub(crate) fn wait_with(&mut self, token: &str, now: Timestamp) -> bool {
+        if self.token.is_some() && self.token_at.is_some_and(|at| at > now) {
+            return false;
+        }
+        self.token = Some(token.to_owned());
+        self.token_at = Some(now);
+        true
     }
 
     /// The write that stores the run as it is now, if nobody wrote it since it was read.
@@ -95,7 +109,10 @@ impl RunRow {
         item.attributes.extend(shown.map(|(name, value)| (name.to_owned(), value)));
         if !run.status.is_terminal() {
             item.open = Some(("OPEN".to_owned(), run.updated_at.to_string()));
-            item.attributes.extend(self.token.iter().map(|token| ("token".to_owned(), token.clone())));
+            if let Some(token) = &self.token {
+                item.attributes.insert("token".to_owned(), token.clone());
+                item.attributes.extend(self.token_at.iter().map(|at| ("token_at".to_owned(), at.to_string())));
+            }
         }
         Ok(Write::Put(item))
     }

@@ -219,3 +219,15 @@ async fn an_approval_that_stands_in_the_record_alone_is_none() {
     assert!(matches!(world.authorize(&run, at(7)).await, Err(Error::RecordInvalid { .. })));
     assert_eq!(world.run(&run).await.status, Status::Approved, "no order was written");
 }
+
+#[tokio::test]
+async fn a_call_that_was_given_up_does_not_put_its_token_over_that_of_its_successor() {
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    let ask = |token: &'static str, now| crate::decide::request_approval(&world, &world.workflow, &run, token, now);
+    ask("the successor's", at(20)).await.unwrap();
+    ask("the given-up call's", at(19)).await.unwrap();
+    world.decide("bob", &run, Choice::Approve, at(30)).await.unwrap();
+    assert_eq!(*world.workflow.woken.lock().unwrap().last().unwrap(), "the successor's");
+}

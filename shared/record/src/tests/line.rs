@@ -163,3 +163,16 @@ async fn a_bundle_that_is_not_there_whole_is_not_planned() {
     assert_eq!(ended.failure.unwrap().reason.code(), "bundle-invalid");
     assert_eq!(world.chain(Chain::Run(run)).await.len(), 2);
 }
+
+#[tokio::test]
+async fn a_call_that_was_given_up_does_not_wait_in_place_of_its_successor() {
+    let world = World::new().await;
+    let first = world.propose(Kind::Applicable, 1).await;
+    let second = world.propose(Kind::Applicable, 2).await;
+    world.admit(&first).await.unwrap();
+    let admit = |token: &'static str, now| crate::admit::admit(&world, &world, &world.workflow, &second, token, now);
+    admit("the successor's", at(20)).await.unwrap();
+    assert_eq!(admit("the given-up call's", at(19)).await.unwrap(), Admission::Parked);
+    world.conclude(&first, Some("States.TaskFailed")).await.unwrap();
+    assert_eq!(*world.workflow.woken.lock().unwrap().last().unwrap(), "the successor's");
+}
