@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
 use plangate_gate::audit::{Chain, SealedEvent};
@@ -163,6 +164,22 @@ where
     StoreError::Corrupt(format!("transaction, which DynamoDB refuses ({})", kind(error)))
 }
 
+/// The first `limit` items of a query, over as many pages as it takes.
+async fn found(query: QueryFluentBuilder, limit: usize) -> Result<Vec<HashMap<String, AttributeValue>>, StoreError> {
+    let query = query.limit(i32::try_from(limit).unwrap_or(i32::MAX));
+    let mut found = Vec::new();
+    let mut start = None;
+    loop {
+        let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|error| unavailable(&error))?;
+        found.extend(answer.items.unwrap_or_default());
+        start = answer.last_evaluated_key;
+        if start.is_none() || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+    }
+}
+
 #[async_trait]
 impl Store for DynamoStore {
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
@@ -177,8 +194,7 @@ impl Store for DynamoStore {
             .query()
             .table_name(&self.table)
             .consistent_read(true)
-            .expression_attribute_values(":pk", text(pk))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+            .expression_attribute_values(":pk", text(pk));
         query = if prefix.is_empty() {
             query.key_condition_expression("pk = :pk")
         } else {
@@ -186,19 +202,7 @@ impl Store for DynamoStore {
                 .key_condition_expression("pk = :pk AND begins_with(sk, :prefix)")
                 .expression_attribute_values(":prefix", text(prefix))
         };
-        let mut found = Vec::new();
-        let mut start = None;
-        loop {
-            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|e| unavailable(&e))?;
-            for each in answer.items.unwrap_or_default() {
-                found.push(item(each)?);
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+        found(query, limit).await?.into_iter().map(item).collect()
     }
 
     async fn list(
@@ -214,8 +218,7 @@ impl Store for DynamoStore {
             .table_name(&self.table)
             .index_name("lists")
             .scan_index_forward(!newest_first)
-            .expression_attribute_values(":list", text(list))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+            .expression_attribute_values(":list", text(list));
         query = match before {
             None => query.key_condition_expression("lists_pk = :list"),
             Some(place) => query
@@ -226,19 +229,7 @@ impl Store for DynamoStore {
                 })
                 .expression_attribute_values(":place", text(place)),
         };
-        let mut found = Vec::new();
-        let mut start = None;
-        loop {
-            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|e| unavailable(&e))?;
-            for each in answer.items.unwrap_or_default() {
-                found.push(item(each)?);
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+        found(query, limit).await?.into_iter().map(item).collect()
     }
 
     async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
@@ -293,25 +284,15 @@ impl Store for DynamoStore {
             .consistent_read(true)
             .key_condition_expression("pk = :chain AND sk >= :from")
             .expression_attribute_values(":chain", text(chain.to_string()))
-            .expression_attribute_values(":from", text(event_place(from)))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
-        let mut found = Vec::new();
-        let mut start = None;
-        loop {
-            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(|e| unavailable(&e))?;
-            for mut map in answer.items.unwrap_or_default() {
-                let corrupt = || StoreError::Corrupt(format!("an event of {chain}"));
-                let seq = string(&mut map, "sk").and_then(|sk| sk.parse().ok()).ok_or_else(corrupt)?;
-                let bytes = string(&mut map, "event").ok_or_else(corrupt)?;
-                let digest = string(&mut map, "digest").and_then(|text| text.parse().ok()).ok_or_else(corrupt)?;
-                found.push(StoredEvent { seq, bytes, digest });
-            }
-            start = answer.last_evaluated_key;
-            if start.is_none() || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
+            .expression_attribute_values(":from", text(event_place(from)));
+        let event = |mut map: HashMap<String, AttributeValue>| {
+            let corrupt = || StoreError::Corrupt(format!("an event of {chain}"));
+            let seq = string(&mut map, "sk").and_then(|sk| sk.parse().ok()).ok_or_else(corrupt)?;
+            let bytes = string(&mut map, "event").ok_or_else(corrupt)?;
+            let digest = string(&mut map, "digest").and_then(|text| text.parse().ok()).ok_or_else(corrupt)?;
+            Ok(StoredEvent { seq, bytes, digest })
+        };
+        found(query, limit).await?.into_iter().map(event).collect()
     }
 }
 
