@@ -103,6 +103,7 @@ class Person:
         return json.loads(self._ended(arguments, process, out, expect, err))
 
     def _start(self, arguments, stderr):
+        go_on()
         return subprocess.Popen(
             [self.story.program, *arguments], cwd=self.story.folder, env=self._environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr)
@@ -141,6 +142,7 @@ class Story:
 
     def check(self, holds, text):
         """A step of the story: as told, or its end."""
+        go_on()
         if not holds:
             raise NotAsTold(text)
         self.narrator.good(text)
@@ -314,9 +316,19 @@ class Story:
         return found["Body"].read(), found["VersionId"]
 
 
+BROKEN_OFF = threading.Event()
+
+
 def interrupted(*_):
     """A signal that ends the story: what was started is ended too, and only then we."""
+    BROKEN_OFF.set()
     raise KeyboardInterrupt
+
+
+def go_on():
+    """Ends the story here if a signal came where an exception could not be raised, in a callback of the interpreter's."""
+    if BROKEN_OFF.is_set():
+        raise KeyboardInterrupt
 
 
 def main():
@@ -324,7 +336,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m local.demo", description=__doc__.splitlines()[0])
     parser.add_argument("--profile", default="dev", help="the cargo profile of the binaries")
     arguments = parser.parse_args()
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)
     narrator, began = Narrator(), time.monotonic()
     try:

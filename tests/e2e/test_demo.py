@@ -63,7 +63,7 @@ def test_a_demo_that_is_broken_off_leaves_nothing(tmp_path, number, words):
     demo = Telling(tmp_path).reached(words)
     # As a terminal does it: to all of its processes. Something else than a terminal ends it alone.
     os.killpg(demo.process.pid, number) if number == signal.SIGINT else demo.process.send_signal(number)
-    assert demo.process.wait(60) == 130, demo.text
+    assert demo.process.wait(180) == 130, demo.text
     assert "Broken off:" in demo.text and "Traceback" not in demo.text
     assert demo.left() == []
 
