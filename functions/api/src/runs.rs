@@ -1,6 +1,6 @@
 //! What changes runs: bundles, proposals, decisions, withdrawals.
 
-use plangate_gate::documents::{Action, DocumentKind, WorkspaceSpec};
+use plangate_gate::documents::{Action, WorkspaceSpec};
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::run::{Proposer, Surface};
 use plangate_record::access::{Caller, not_permitted};
@@ -40,10 +40,8 @@ pub(crate) async fn bundle(gate: &Gate<'_>, event: &Event, caller: &Caller) -> R
 
 /// A workspace that must be there. Only asked for those who may know.
 async fn exists(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<WorkspaceSpec, Error> {
-    if documents::get(gate.store, DocumentKind::Workspace, workspace.as_str()).await?.is_none() {
-        return Err(Refusal::new(Reason::NotFound, format!("there is no workspace `{workspace}`")).into());
-    }
-    Ok(documents::workspace(gate.store, workspace).await?.1)
+    let missing = || Refusal::new(Reason::NotFound, format!("there is no workspace `{workspace}`"));
+    Ok(documents::find_workspace(gate.store, workspace).await?.ok_or_else(missing)?)
 }
 
 /// `POST /v1/runs`.

@@ -89,21 +89,34 @@ pub async fn page(
 /// # Errors
 /// The table does not answer, there is no such workspace, or its document is damaged.
 pub async fn workspace(store: &dyn Store, id: &WorkspaceId) -> Result<(String, WorkspaceSpec), Error> {
-    let document = get(store, DocumentKind::Workspace, id.as_str()).await?;
-    let document = document.ok_or(Error::RecordInvalid { what: "a workspace", error: "it is not there".to_owned() })?;
-    let spec = serde_json::from_value(document.spec)
+    let (item, spec) = read_workspace(store, id).await?.ok_or_else(no_workspace)?;
+    Ok((etag(&item), spec))
+}
+
+/// Reads a workspace's spec, if there is such a workspace.
+///
+/// # Errors
+/// The table does not answer, or its document is damaged.
+pub async fn find_workspace(store: &dyn Store, id: &WorkspaceId) -> Result<Option<WorkspaceSpec>, Error> {
+    Ok(read_workspace(store, id).await?.map(|(_, spec)| spec))
+}
+
+async fn read_workspace(store: &dyn Store, id: &WorkspaceId) -> Result<Option<(Item, WorkspaceSpec)>, Error> {
+    let Some(item) = store.get(&key(DocumentKind::Workspace, id.as_str())).await? else { return Ok(None) };
+    let stored: Stored = rows::read(&item)?;
+    let spec = serde_json::from_value(stored.spec)
         .map_err(|error| Error::RecordInvalid { what: "a workspace", error: error.to_string() })?;
-    Ok((document.etag, spec))
+    Ok(Some((item, spec)))
+}
+
+fn no_workspace() -> Error {
+    Error::RecordInvalid { what: "a workspace", error: "it is not there".to_owned() }
 }
 
 /// Reads a workspace's spec, and gives the check that it has not changed since.
 pub(crate) async fn workspace_and_check(store: &dyn Store, id: &WorkspaceId) -> Result<(WorkspaceSpec, Write), Error> {
-    let key = key(DocumentKind::Workspace, id.as_str());
-    let invalid = |error: String| Error::RecordInvalid { what: "a workspace", error };
-    let item = store.get(&key).await?.ok_or_else(|| invalid("it is not there".to_owned()))?;
-    let stored: Stored = rows::read(&item)?;
-    let spec = serde_json::from_value(stored.spec).map_err(|error| invalid(error.to_string()))?;
-    Ok((spec, Write::Check(key, item.version)))
+    let (item, spec) = read_workspace(store, id).await?.ok_or_else(no_workspace)?;
+    Ok((spec, Write::Check(item.key, item.version)))
 }
 
 /// Reads a policy, pins it under its digest, and gives the digest and the write that stores it (`R33`).
