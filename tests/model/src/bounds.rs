@@ -23,15 +23,18 @@ pub const TASKS: Bounds = Bounds { left: Left { decisions: 1, aborts: 1, redrive
 /// One run whose execution dies, wherever it is, and is redriven, with nobody else about.
 pub const REDRIVEN: Bounds = Bounds { left: Left { decisions: 1, aborts: 1, redrives: 1, ..NOTHING }, ..ONE };
 
-/// One run that is decided, whose workspace or gate is frozen at any moment and lifted at any later one.
-pub const FROZEN: Bounds = Bounds { left: Left { decisions: 1, freezes: 1, ..NOTHING }, surfaces: 2, any_decision: true, ..ONE };
+/// One run that is decided, whose workspace and gate are frozen at any moment and lifted at any later one, and whose
+/// execution dies.
+pub const FROZEN: Bounds =
+    Bounds { left: Left { decisions: 1, freezes: 2, aborts: 1, ..NOTHING }, surfaces: 2, any_decision: true, ..ONE };
 
-/// Two applicable runs that end while planning, and a freeze that comes and is lifted.
-pub const FROZEN_LINE: Bounds = Bounds { left: Left { freezes: 1, cancels: 1, ..NOTHING }, line_only: true, ..TWO };
+/// Two applicable runs that end while planning, one of which may be withdrawn and one of whose executions dies, and a freeze
+/// that comes and is lifted.
+pub const FROZEN_LINE: Bounds =
+    Bounds { left: Left { freezes: 1, cancels: 1, aborts: 1, ..NOTHING }, line_only: true, ..TWO };
 
 /// A plan-only run beside an applicable one under a freeze: it waits where it is.
-pub const FROZEN_BESIDE: Bounds =
-    Bounds { left: Left { freezes: 1, ..NOTHING }, line_only: true, ..BESIDE };
+pub const FROZEN_BESIDE: Bounds = Bounds { left: Left { freezes: 1, ..NOTHING }, line_only: true, ..BESIDE };
 
 /// One run whose functions die, or are given up and go on beside their successors, and which is withdrawn.
 pub const FUNCTIONS: Bounds =

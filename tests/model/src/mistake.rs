@@ -27,6 +27,8 @@ pub enum Mistake {
     NoClaim,
     /// A task that meets a claim applies all the same.
     ClaimIsOverwritten,
+    /// A task takes a claim that another task of the same run has left for its own.
+    ClaimOfTheSameRun,
     /// `conclude` puts no tombstone where there is no claim.
     NoTombstone,
     /// `conclude` believes a receipt that says that nothing was done, before it looks at the claim.

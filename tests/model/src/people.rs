@@ -17,7 +17,8 @@ impl Turn<'_> {
                 let row = loaded.row;
                 let late = loaded.late == Some(true) && !self.made(Mistake::NobodyLooksAtTheClock);
                 let wrong = !digest_right && !self.made(Mistake::DecideIgnoresDigest);
-                let frozen = choice == Choice::Approve && self.state.frozen() && !self.made(Mistake::DecideIgnoresFreeze);
+                let frozen =
+                    choice == Choice::Approve && self.state.frozen() && !self.made(Mistake::DecideIgnoresFreeze);
                 if row.decision.is_some() || row.status != Status::AwaitingApproval || late || wrong || frozen {
                     // Recorded in the run's chain; the run itself is not touched.
                     self.returns("decide: refused", Outcome::Done);

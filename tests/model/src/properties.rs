@@ -103,7 +103,8 @@ impl Protocols {
                 return Some(NOT_WHILE_APPLYING);
             }
             // Under a freeze, and until the line goes on after one, nobody holds the lock that they wait for.
-            let forgotten = queued && state.lock.lock == LockState::Free && state.left.freezes == self.bounds.left.freezes;
+            let forgotten =
+                queued && state.lock.lock == LockState::Free && state.left.freezes == self.bounds.left.freezes;
             if queued != state.line.contains(&Some(run)) || forgotten {
                 return Some(LINE_LOSES_NOBODY);
             }

@@ -318,7 +318,8 @@ impl World<'_> {
             }
             ApplyTask::Checked { late } => {
                 let claims = |state: &mut State| state.objects[r].claim = Some(ClaimHolder::Runner);
-                let free = objects.claim.is_none() || mistake == Some(Mistake::ClaimIsOverwritten);
+                let own = mistake == Some(Mistake::ClaimOfTheSameRun) && objects.claim == Some(ClaimHolder::Runner);
+                let free = objects.claim.is_none() || own || mistake == Some(Mistake::ClaimIsOverwritten);
                 if mistake == Some(Mistake::NoClaim) {
                     on("applies without a claim", Class::Plain, ApplyTask::Claimed { late }, &nothing);
                 } else if free {

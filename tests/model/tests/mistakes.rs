@@ -85,7 +85,7 @@ mistakes! {
         breaks "every open run can end, or waits for a person who is told";
     a_redriven_plan_revives_its_run: IntakeRevives in REDRIVEN
         breaks "a terminal status is never left, and its record stays";
-    a_redriven_apply_applies_again: NoClaim in REDRIVEN breaks "an engine applies at most once per run";
+    a_redriven_apply_applies_again: ClaimOfTheSameRun in REDRIVEN breaks "an engine applies at most once per run";
     an_old_token_wins: OldTokenWins in FUNCTIONS
         breaks "an approval whose execution waits for it is never slept through";
 }

@@ -69,8 +69,19 @@ fn the_steps_are_functions_of_the_code() {
 #[test]
 fn no_step_of_a_run_is_left_out() {
     // Whatever writes a run does it through `RunRow::put`, in one of the files that are modelled.
-    let modelled =
-        ["acknowledge", "admit", "authorize", "cancel", "conclude", "decide", "finish", "freeze", "guard", "intake", "prepare"];
+    let modelled = [
+        "acknowledge",
+        "admit",
+        "authorize",
+        "cancel",
+        "conclude",
+        "decide",
+        "finish",
+        "freeze",
+        "guard",
+        "intake",
+        "prepare",
+    ];
     let modelled: BTreeSet<String> =
         modelled.iter().chain(&["project", "propose", "review"]).map(|f| format!("{f}.rs")).collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/record/src");

@@ -349,7 +349,7 @@ async fn a_freeze_is_asked_for_once_by_who_may_and_recorded_with_its_reason() {
     assert_eq!(shown, [(cleo_s, "cleo".to_owned(), why()), (gate_s, "administrator".to_owned(), why())]);
 
     assert_eq!(reason(lift(&world, &world.workflow, &cleo, None, &because("l-a"), at(8)).await), Reason::NotPermitted);
-    try_lift(&world, None, "lift-1").await.unwrap();
+    try_lift(&world, None, "lift-gate").await.unwrap();
     lifted(&world).await;
     assert_eq!(reason(try_lift(&world, own, "lift-9").await), Reason::NotFrozen);
     let told = |chain: Vec<What>| -> Vec<String> {
