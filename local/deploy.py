@@ -69,6 +69,14 @@ class Gate:
     outputs: dict
     engine: Engine
     administrator: str
+    parameters: dict = dataclasses.field(default_factory=dict)
+
+    def update(self, **parameters):
+        """Updates the gate's stack with other parameters; those that are not named stay. The outputs change in place."""
+        self.parameters.update(parameters)
+        outputs = self.stack.deploy(ROOT / "infra/gate.yaml", self.name, self.parameters)
+        self.outputs.clear()
+        self.outputs.update(outputs)
 
     @property
     def api(self):
@@ -191,13 +199,14 @@ def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mir
     upload_release(stack, profile)
     administrator = make_person(stack, "administrator")
     say("deploying infra/gate.yaml")
-    outputs = stack.deploy(ROOT / "infra/gate.yaml", name, {
+    parameters = {
         "GateName": name, "CodeBucket": CODE_BUCKET, "CodePrefix": CODE_PREFIX, "RunnerImage": IMAGE,
         "Architecture": "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64",
-        "AdministratorRoleArn": administrator})
+        "AdministratorRoleArn": administrator}
+    outputs = stack.deploy(ROOT / "infra/gate.yaml", name, parameters)
     say("making the runner's image")
     build_image(stack, outputs, [engine], profile, provider_mirror, limits)
-    return Gate(stack, name, outputs, engine, administrator)
+    return Gate(stack, name, outputs, engine, administrator, parameters)
 
 
 def main():
