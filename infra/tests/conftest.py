@@ -124,6 +124,8 @@ class Run:
 
         usual = {"prepare": order("plan"), "authorize": order("apply"), "project": [{"changes": True}], "guard": [{"route": "ask", "seconds_left": 600}]}
         written = {name.replace("_", "-"): each for name, each in script.items()}
+        # Who is frozen answers so once, and then as usual.
+        written.update({name: [*each, *usual[name]] for name, each in written.items() if each == ["Frozen"]})
         (gate.runs / f"{self.id}.json").write_text(json.dumps({**usual, **written}))
         self._execution = self._states.start_execution(
             stateMachineArn=gate.outputs[machine], name=self.id, input=json.dumps({"run": self.id}))["executionArn"]

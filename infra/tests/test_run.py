@@ -54,10 +54,7 @@ def test_when_nobody_decides_authorize_reads_the_record_all_the_same(gate):
 
 
 def test_a_run_that_is_frozen_waits_with_a_token_and_costs_two_states_for_each_freeze_that_it_meets(gate):
-    frozen = {"prepare": ["Frozen"], "authorize": ["Frozen"]}
-    ordered = {name: [{"task_role": gate.ours[role], "workspace": "ws", "run": "run", "phase": phase}]
-               for name, role, phase in (("prepare", "PlanRoleArn", "plan"), ("authorize", "ApplyRoleArn", "apply"))}
-    run = gate.start("MachineApplicableArn", **{name: frozen[name] + ordered[name] for name in frozen})
+    run = gate.start("MachineApplicableArn", prepare=["Frozen"], authorize=["Frozen"])
     run.answer("admit").answer("admit", time=2).answer("request-approval").answer("request-approval", time=2)
     status, calls, _, entered = run.end()
     assert (status, calls[:4], calls[-3]) == ("SUCCEEDED", ["admit", "prepare", "admit", "prepare"], "authorize")
