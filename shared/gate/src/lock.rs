@@ -48,6 +48,9 @@ pub struct Lock {
     pub fence: u64,
     /// The last place in the line that was given out.
     pub tail: u64,
+    /// For which version of the gate's freeze the lock was last written again, so that who is broken off goes on behind it.
+    #[serde(default)]
+    pub gate_freeze: u64,
     /// The workspace's own freeze, if one stands; however the lock stands.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frozen: Option<Frozen>,
@@ -57,7 +60,15 @@ impl Lock {
     /// The lock of a workspace that never had a run.
     #[must_use]
     pub const fn fresh(workspace: WorkspaceId) -> Self {
-        Self { schema: LockSchema::V1, workspace, lock: LockState::Free, fence: 0, tail: 0, frozen: None }
+        Self {
+            schema: LockSchema::V1,
+            workspace,
+            lock: LockState::Free,
+            fence: 0,
+            tail: 0,
+            gate_freeze: 0,
+            frozen: None,
+        }
     }
 
     /// Gives the lock to `run` and tells its fence.

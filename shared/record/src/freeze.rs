@@ -20,7 +20,7 @@ use crate::access::Caller;
 use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::{Error, Refusal};
-use crate::finish::{pass_on, wake};
+use crate::finish::{pass_on, wake, wake_holder};
 use crate::requests::Remembered;
 use crate::rows::{self, ChainRow, LockRow, RunRow, runs_list};
 use crate::store::{Item, Key, Store, Write};
@@ -175,8 +175,9 @@ pub async fn freeze(
     };
     if scope.is_none() {
         // Also for who comes second, or again: whoever went first may have died on the way.
+        let version = GateRow::load(store).await?.version;
         for workspace in workspaces(store).await? {
-            rewrite_lock(store, &workspace, None, now).await?;
+            rewrite_lock(store, &workspace, None, Some(version), now).await?;
         }
     }
     outcome
@@ -227,16 +228,15 @@ pub async fn lift(
             break;
         }
     }
-    let all = match scope {
-        Some(workspace) => vec![workspace.clone()],
-        None => workspaces(store).await?,
-    };
-    for workspace in all {
-        if scope.is_none() {
-            // Written even where nobody waits: who has read that the gate is frozen reads again.
-            rewrite_lock(store, &workspace, Some(&actor), now).await?;
+    if let Some(workspace) = scope {
+        return wake_waiting(store, workflow, workspace).await;
+    }
+    let version = GateRow::load(store).await?.version;
+    for workspace in workspaces(store).await? {
+        // Written even where nobody waits: who has read that the gate is frozen reads again.
+        if rewrite_lock(store, &workspace, Some(&actor), Some(version), now).await?.is_some() {
+            wake_waiting(store, workflow, &workspace).await?;
         }
-        wake_waiting(store, workflow, &workspace).await?;
     }
     Ok(())
 }
@@ -257,9 +257,9 @@ pub(crate) async fn resume(
     if lock.lock.lock != LockState::Free || stands(store, &lock).await?.is_some() {
         return Ok(false);
     }
-    let lock = rewrite_lock(store, workspace, Some(&Actor::gate(function)), now).await?;
-    crate::finish::wake_holder(store, workflow, workspace).await?;
-    Ok(matches!(lock, LockState::Held { .. }))
+    let lock = rewrite_lock(store, workspace, Some(&Actor::gate(function)), None, now).await?;
+    wake_holder(store, workflow, workspace).await?;
+    Ok(matches!(lock, Some(LockState::Held { .. })))
 }
 
 async fn exists(store: &dyn Store, workspace: &WorkspaceId) -> Result<(), Error> {
@@ -275,23 +275,30 @@ async fn workspaces(store: &dyn Store) -> Result<Vec<WorkspaceId>, Error> {
 }
 
 /// Writes a lock as it is, as its next version; with `passing` the line goes on besides, on behalf of that actor. Gives
-/// how it then stands.
+/// how it then stands; nothing where it was written already for this `version` of the gate's freeze, or a later one.
 async fn rewrite_lock(
     store: &dyn Store,
     workspace: &WorkspaceId,
     passing: Option<&Actor>,
+    version: Option<u64>,
     now: Timestamp,
-) -> Result<LockState, Error> {
+) -> Result<Option<LockState>, Error> {
     let mut attempts = Attempts::new(workspace.as_str());
     loop {
         let mut lock = LockRow::load(store, workspace).await?;
+        if let Some(version) = version {
+            if lock.lock.gate_freeze >= version {
+                return Ok(None);
+            }
+            lock.lock.gate_freeze = version;
+        }
         let mut writes = match passing {
             Some(actor) => line_goes_on(store, &mut lock, actor, now).await?,
             None => Vec::new(),
         };
         writes.push(lock.put()?);
         if attempts.settle(store.transact(writes).await).await?.is_some() {
-            return Ok(lock.lock.lock);
+            return Ok(Some(lock.lock.lock));
         }
     }
 }
