@@ -12,13 +12,16 @@ from local import deploy
 @pytest.fixture
 def rotate(world):
     """Updates the gate to another choice of order keys, and its image with it; gives the ARN that signs then. Afterwards all is as before."""
-    def update(keys, retired=()):
-        world.gate.update(OrderKeys=keys)
+    begun = world.outputs["TaskDefinition"]
+
+    def update(keys, retired=(), earlier=begun):
+        world.gate.update(OrderKeys=keys, EarlierTaskDefinition=earlier)
         deploy.build_image(world.stack, world.outputs, [world.gate.engine], "dev", retired=retired)
         return world.outputs["OrderKeyArn"]
 
     yield update
-    update("first")
+    world.quiet()
+    update("first", earlier="")
 
 
 def in_image(world, post):
