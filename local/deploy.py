@@ -69,6 +69,14 @@ class Gate:
     outputs: dict
     engine: Engine
     administrator: str
+    parameters: dict = dataclasses.field(default_factory=dict)
+
+    def update(self, **parameters):
+        """Updates the gate's stack with other parameters; those that are not named stay. The outputs change in place."""
+        self.parameters.update(parameters)
+        outputs = self.stack.deploy(ROOT / "infra/gate.yaml", self.name, self.parameters)
+        self.outputs.clear()
+        self.outputs.update(outputs)
 
     @property
     def api(self):
@@ -145,8 +153,11 @@ def other_user(paths):
     return {"uid": NOBODY, "gid": NOBODY} if tried.returncode == 0 else None
 
 
-def build_image(stack, outputs, engines, profile, provider_mirror=None, limits=None):
-    """Makes the runner's image: its binary, and the configuration that on AWS is baked in beside it."""
+def build_image(stack, outputs, engines, profile, provider_mirror=None, limits=None, retired=()):
+    """Makes the runner's image: its binary, and the configuration that on AWS is baked in beside it.
+
+    It accepts orders by each order key that the gate has, and refuses those by keys that are `retired`, by their ARNs.
+    """
     directory = stack.images / IMAGE.split(":")[0]
     directory.mkdir(exist_ok=True)
     work = stack.directory / "work"
@@ -156,17 +167,22 @@ def build_image(stack, outputs, engines, profile, provider_mirror=None, limits=N
     fresh = directory / "runner.new"
     shutil.copy2(binary("plangate-runner", profile), fresh)
     fresh.rename(directory / "runner")
-    key = outputs["OrderKeyArn"]
-    public = stack.client("kms").get_public_key(KeyId=key)["PublicKey"]
+    keys = [outputs[name] for name in ("OrderKeyArn", "OtherOrderKeyArn") if name in outputs]
     configuration = {
         "schema": "plangate.runner.v1", "region": REGION, "exchange_bucket": outputs["ExchangeBucket"],
         "document_key": outputs["DocumentKeyArn"], "endpoint_url": stack.endpoint,
         "engines": [dataclasses.asdict(engine) for engine in engines],
         "provider_mirror": str(provider_mirror) if provider_mirror else None, "work_root": str(work), "engine_user": user,
-        "order_keys": [{"key_id": key, "public_key_pem": pem(public)}], "limits": {**LIMITS, **(limits or {})},
+        "order_keys": [order_key(stack, key, "retired" if key in retired else "accepted") for key in dict.fromkeys([*keys, *retired])],
+        "limits": {**LIMITS, **(limits or {})},
     }
     (directory / "runner.json").write_text(json.dumps(configuration, indent=2) + "\n")
     return directory
+
+
+def order_key(stack, key, state):
+    """A key of apply orders, as the runner's configuration names it."""
+    return {"key_id": key, "public_key_pem": pem(stack.client("kms").get_public_key(KeyId=key)["PublicKey"]), "state": state}
 
 
 def pem(der):
@@ -183,13 +199,14 @@ def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mir
     upload_release(stack, profile)
     administrator = make_person(stack, "administrator")
     say("deploying infra/gate.yaml")
-    outputs = stack.deploy(ROOT / "infra/gate.yaml", name, {
+    parameters = {
         "GateName": name, "CodeBucket": CODE_BUCKET, "CodePrefix": CODE_PREFIX, "RunnerImage": IMAGE,
         "Architecture": "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64",
-        "AdministratorRoleArn": administrator})
+        "AdministratorRoleArn": administrator}
+    outputs = stack.deploy(ROOT / "infra/gate.yaml", name, parameters)
     say("making the runner's image")
     build_image(stack, outputs, [engine], profile, provider_mirror, limits)
-    return Gate(stack, name, outputs, engine, administrator)
+    return Gate(stack, name, outputs, engine, administrator, parameters)
 
 
 def main():

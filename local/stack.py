@@ -264,10 +264,11 @@ class Stack:
             cloudformation.describe_stacks(StackName=stack_name)
         except cloudformation.exceptions.ClientError:
             exists = False
+        asked = {
+            "StackName": stack_name, "TemplateURL": self._template_url(template), "Capabilities": list(capabilities),
+            "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()]}
         change_set = cloudformation.create_change_set(
-            StackName=stack_name, ChangeSetName=f"local-{uuid.uuid4().hex}", ChangeSetType="UPDATE" if exists else "CREATE",
-            TemplateURL=self._template_url(template), Capabilities=list(capabilities),
-            Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()])["Id"]
+            ChangeSetName=f"local-{uuid.uuid4().hex}", ChangeSetType="UPDATE" if exists else "CREATE", **asked)["Id"]
 
         def prepared():
             described = cloudformation.describe_change_set(ChangeSetName=change_set)
@@ -276,10 +277,17 @@ class Stack:
         described = wait_for(prepared, 120, f"the change set of `{stack_name}`")
         if described["Status"] == "FAILED":
             reason = described.get("StatusReason", "")
-            if exists and "didn't contain changes" in reason or "No updates are to be performed" in reason:
+            if not (exists and "didn't contain changes" in reason or "No updates are to be performed" in reason):
+                raise StackError(f"the change set of `{stack_name}` failed: {reason}")
+            try:
+                # The emulator's change sets do not see what only a condition changes; its updates do.
+                cloudformation.update_stack(**asked)
+            except cloudformation.exceptions.ClientError as error:
+                if "No updates are to be performed" not in str(error):
+                    raise
                 return self._outputs(cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0])
-            raise StackError(f"the change set of `{stack_name}` failed: {reason}")
-        cloudformation.execute_change_set(ChangeSetName=change_set)
+        else:
+            cloudformation.execute_change_set(ChangeSetName=change_set)
 
         def settled():
             found = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]

@@ -56,6 +56,12 @@ pub(crate) enum Command {
     /// Principals: which IAM identities are which person
     #[command(subcommand)]
     Principal(DocumentCommand),
+    /// Admit, approve and start nothing any more, in a workspace or in the whole gate; what runs ends
+    Freeze(FreezeArgs),
+    /// Lift a freeze; whoever waits goes on, in their order
+    Unfreeze(FreezeArgs),
+    /// Show whether the gate as a whole is frozen
+    Gate,
     /// Project a plan document, on this machine alone
     Project(Project),
     /// Judge a plan document by a policy, on this machine alone
@@ -240,6 +246,20 @@ pub(crate) enum PhaseName {
     Plan,
     /// Applying
     Apply,
+}
+
+/// `freeze` and `unfreeze`
+#[derive(Debug, Args)]
+pub(crate) struct FreezeArgs {
+    /// The workspace, by id or by name
+    #[arg(required_unless_present = "gate", conflicts_with = "gate")]
+    pub(crate) workspace: Option<String>,
+    /// The gate as a whole
+    #[arg(long)]
+    pub(crate) gate: bool,
+    /// Why; it is recorded
+    #[arg(long)]
+    pub(crate) reason: String,
 }
 
 /// What can be done with documents of any kind.

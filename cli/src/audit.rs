@@ -134,6 +134,8 @@ fn what(what: &What) -> String {
         What::RunClosed { run, status, .. } => format!("{run} closed, {status}"),
         What::LockQuarantined { run, reason } => format!("lock quarantined by {run}: {}", reason.code()),
         What::LockAcknowledged { run, .. } => format!("quarantine lifted, seen by {run}"),
+        What::Frozen { reason } => format!("frozen: {}", inert(reason)),
+        What::FreezeLifted { reason } => format!("freeze lifted: {}", inert(reason)),
         What::DocumentChanged { document, id, .. } => format!("{} {} changed", document.as_str(), inert(id)),
     }
 }

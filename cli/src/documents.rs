@@ -15,6 +15,7 @@ use crate::args::{DocumentCommand, Put};
 use crate::console::{Console, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::freeze::told;
 use crate::random;
 use crate::text::{inert, table};
 
@@ -256,7 +257,7 @@ fn listing(console: &Console, kind: DocumentKind, documents: &[Document]) -> Str
         .collect();
     let paint = console.paint;
     let painted = |_: usize, column: usize, cell: &str| match (column, cell) {
-        (4, "quarantined" | "frozen") => paint.tone(Tone::Bad, cell),
+        (4, "quarantined") => paint.tone(Tone::Bad, cell),
         _ => cell.to_owned(),
     };
     table(&headings, &rows, painted, |name| paint.tone(Tone::Dim, name))
@@ -271,11 +272,14 @@ fn sheet(console: &Console, document: &Document) -> Result<String, CliError> {
     text += &row("owner", &inert(&document.owner));
     text += &row("etag", &inert(&document.etag));
     if let Some(lock) = &document.lock {
-        let tone = if lock.state == "quarantined" || lock.state == "frozen" { Tone::Bad } else { Tone::Good };
+        let tone = if lock.state == "quarantined" { Tone::Bad } else { Tone::Good };
         let holder = lock.run.as_ref().map_or(String::new(), |run| format!(" by {run}"));
         let waiting = if lock.waiting > 0 { format!(", {} waiting", lock.waiting) } else { String::new() };
         text +=
             &row("lock", &format!("{}{holder}{waiting}, fence {}", paint.tone(tone, &inert(&lock.state)), lock.fence));
+        for frozen in &lock.frozen {
+            text += &row("frozen", &paint.tone(Tone::Bad, &told(frozen)));
+        }
         if let Some(next) = &lock.next_step {
             text += &row("next", &inert(next));
         }

@@ -11,6 +11,7 @@ mod documents;
 mod engine;
 mod error;
 mod exit;
+mod freeze;
 mod http_client;
 mod logs;
 mod offline;
@@ -95,6 +96,9 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Policy(command) => documents::documents(&api()?, console, DocumentKind::Policy, &command),
         Command::Grant(command) => documents::documents(&api()?, console, DocumentKind::Grant, &command),
         Command::Principal(command) => documents::documents(&api()?, console, DocumentKind::Principal, &command),
+        Command::Freeze(args) => freeze::freeze(&api()?, console, args, false),
+        Command::Unfreeze(args) => freeze::freeze(&api()?, console, args, true),
+        Command::Gate => freeze::gate(&api()?, console),
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),

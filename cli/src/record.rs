@@ -8,6 +8,7 @@ use plangate_gate::time::Timestamp;
 use plangate_wire::RunView;
 
 use crate::console::{Paint, Tone};
+use crate::freeze::told;
 use crate::text::{bytes, count, inert, span};
 
 /// How a status looks.
@@ -98,7 +99,7 @@ pub(crate) fn finding(finding: &FindingRecord) -> String {
 pub(crate) fn record(view: &RunView, now: Timestamp, paint: Paint) -> String {
     let run = &view.run;
     let mut sheet = Sheet { text: String::new(), paint };
-    head(&mut sheet, run, now);
+    head(&mut sheet, view, now);
     if let Some(plan) = &run.plan {
         sheet.section("Plan");
         sheet.row("engine", &inert(&plan.engine.to_string()));
@@ -155,7 +156,8 @@ pub(crate) fn record(view: &RunView, now: Timestamp, paint: Paint) -> String {
     sheet.text
 }
 
-fn head(sheet: &mut Sheet, run: &Run, now: Timestamp) {
+fn head(sheet: &mut Sheet, view: &RunView, now: Timestamp) {
+    let run = &view.run;
     sheet.section(run.id.as_str());
     let status = sheet.paint.tone(tone(run.status), run.status.as_str());
     let still = if run.status.is_terminal() {
@@ -166,6 +168,10 @@ fn head(sheet: &mut Sheet, run: &Run, now: Timestamp) {
     sheet.row("status", &format!("{status}{still}"));
     if let Some(place) = run.queued_as {
         sheet.row("place in line", &place.to_string());
+    }
+    for frozen in &view.frozen {
+        let line = sheet.paint.tone(Tone::Bad, &told(frozen));
+        sheet.row("frozen", &line);
     }
     let name = run.pinned.as_ref().map_or(String::new(), |pinned| format!(" {}", inert(&pinned.spec.name)));
     sheet.row("workspace", &format!("{}{name}", run.workspace));

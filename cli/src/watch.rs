@@ -13,9 +13,9 @@ use crate::api::Api;
 use crate::console::{Console, Paint, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::projection;
 use crate::record::{self, moment};
 use crate::text::{inert, span};
+use crate::{freeze, projection};
 
 /// Now, to the second.
 ///
@@ -52,11 +52,13 @@ pub(crate) fn follow(
     let began = Instant::now();
     loop {
         let run = &view.run;
-        if told != Some(run.status) {
-            told = Some(run.status);
+        let frozen = view.frozen.first();
+        if told != Some((run.status, frozen.is_some())) {
+            told = Some((run.status, frozen.is_some()));
             let status = console.err_paint.tone(record::tone(run.status), run.status.as_str());
             let time = console.err_paint.tone(Tone::Dim, &clock(run.updated_at));
-            console.note(&format!("{time}  {status}{}", remark(run)));
+            let frozen = frozen.map_or(String::new(), |frozen| format!("  frozen: {}", freeze::told(frozen)));
+            console.note(&format!("{time}  {status}{}{frozen}", remark(run)));
         }
         if run.status.is_terminal() || (run.status == Status::AwaitingApproval && !to_end) {
             console.clear_status();

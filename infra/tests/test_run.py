@@ -53,6 +53,15 @@ def test_when_nobody_decides_authorize_reads_the_record_all_the_same(gate):
     assert concluded == [{"run": run.id, "error": "Expired"}]
 
 
+def test_a_run_that_is_frozen_waits_with_a_token_and_costs_two_states_for_each_freeze_that_it_meets(gate):
+    run = gate.start("MachineApplicableArn", prepare=["Frozen"], authorize=["Frozen"])
+    run.answer("admit").answer("admit", time=2).answer("request-approval").answer("request-approval", time=2)
+    status, calls, _, entered = run.end()
+    assert (status, calls[:4], calls[-3]) == ("SUCCEEDED", ["admit", "prepare", "admit", "prepare"], "authorize")
+    assert calls[-7:-3] == ["guard", "request-approval", "authorize", "request-approval"]
+    assert len(entered) == 12 + 4
+
+
 @pytest.mark.parametrize(("function", "answer"), [
     ("admit", "NotAdmitted"), ("prepare", "RecordInvalid"), ("intake", "PlanFailed"), ("project", "ProjectionFailed"), ("guard", "RecordInvalid"),
     ("request_approval", "Rejected")])

@@ -16,9 +16,9 @@ def test_every_failure_but_the_conclusions_own_leads_to_the_conclusion_or_to_a_p
     assert ends.pop("Conclude") == []  # a failed conclusion fails the execution, and the sweeper hears of it
     assert ends.pop("Review") == [(everything, "RequestApproval")]
     assert ends.pop("Admit") == [(["States.Timeout"], "Admit"), (everything, "Conclude")]
-    # A token that somebody else completed is no admission and no approval: the run waits on.
-    assert ends.pop("PreparePlan") == [(["NotAdmitted"], "Admit"), (everything, "Conclude")]
-    assert ends.pop("Authorize") == [(["NotApproved"], "RequestApproval"), (everything, "Conclude")]
+    # A token that somebody else completed is no admission and no approval, and who is frozen is not started: the run waits on.
+    assert ends.pop("PreparePlan") == [(["NotAdmitted", "Frozen"], "Admit"), (everything, "Conclude")]
+    assert ends.pop("Authorize") == [(["NotApproved", "Frozen"], "RequestApproval"), (everything, "Conclude")]
     assert ends.pop("RequestApproval") == [(["States.Timeout"], "Authorize"), (everything, "Conclude")]
     assert set(map(str, ends.values())) == {str([(everything, "Conclude")])}
 

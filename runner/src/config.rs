@@ -1,5 +1,6 @@
 //! The runner's own settings: `runner.json` beside its executable, part of the image and out of a task's reach.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use plangate_gate::documents::{Engine, EngineName};
@@ -70,7 +71,17 @@ pub struct EngineUser {
     pub gid: u32,
 }
 
-/// A key that signs apply orders.
+/// How a key that signs apply orders stands. Which one signs today is the gate's to know: it is one of those accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyState {
+    /// Its signature is good.
+    Accepted,
+    /// Its signature is recognised, and no longer good.
+    Retired,
+}
+
+/// A key that signs apply orders, or did.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderKey {
@@ -78,6 +89,8 @@ pub struct OrderKey {
     pub key_id: String,
     /// Its public half, a P-256 key in PEM.
     pub public_key_pem: String,
+    /// How it stands.
+    pub state: KeyState,
 }
 
 /// Bounds of a phase. All are inclusive and positive.
@@ -146,7 +159,10 @@ impl Config {
         let mirror = self.provider_mirror.as_ref().is_none_or(|path| path.is_absolute());
         require("provider_mirror", mirror, "an absolute path or null")?;
         require("engine_user", self.engine_user.is_none_or(|user| user.uid != 0), "another user than root")?;
-        require("order_keys", !self.order_keys.is_empty(), "a list of one key or more")?;
+        let accepted = self.order_keys.iter().any(|key| key.state == KeyState::Accepted);
+        require("order_keys", accepted, "a list of one accepted key or more")?;
+        let ids: BTreeSet<&str> = self.order_keys.iter().map(|key| key.key_id.as_str()).collect();
+        require("order_keys.key_id", ids.len() == self.order_keys.len(), "named once")?;
         let limits = &self.limits;
         let positive = limits.plan_seconds > 0
             && limits.apply_seconds > 0
@@ -176,7 +192,8 @@ mod tests {
             "document_key": "arn:aws:kms:eu-central-1:123456789012:key/1", "endpoint_url": null,
             "engines": [{"name": "terraform", "version": "1.11.4", "path": "/opt/terraform", "sha256": "0".repeat(64)}],
             "provider_mirror": null, "work_root": "/work", "engine_user": {"uid": 1000, "gid": 1000},
-            "order_keys": [{"key_id": "arn:aws:kms:eu-central-1:123456789012:key/2", "public_key_pem": "-----"}],
+            "order_keys": [{"key_id": "arn:aws:kms:eu-central-1:123456789012:key/2", "public_key_pem": "-----",
+                            "state": "accepted"}],
             "limits": {"plan_seconds": 3000, "apply_seconds": 3000, "bundle_files": 10000, "bundle_bytes": 1,
                        "document_bytes": 1, "artifact_bytes": 1, "log_bytes": 1, "grace_seconds": 100}
         })
@@ -195,6 +212,8 @@ mod tests {
             ("/provider_mirror", serde_json::json!("mirror")),
             ("/engine_user/uid", serde_json::json!(0)),
             ("/order_keys", serde_json::json!([])),
+            ("/order_keys/0/state", serde_json::json!("retired")),
+            ("/order_keys/0/state", serde_json::json!("active")),
             ("/limits/grace_seconds", serde_json::json!(0)),
             ("/schema", serde_json::json!("plangate.runner.v2")),
         ] {
@@ -202,6 +221,10 @@ mod tests {
             *settings.pointer_mut(pointer).unwrap() = bad;
             assert!(Config::parse(&serde_json::to_vec(&settings).unwrap()).is_err(), "`{pointer}`");
         }
+        let mut settings = good();
+        let twin = settings["order_keys"][0].clone();
+        settings["order_keys"].as_array_mut().unwrap().push(twin);
+        assert!(Config::parse(&serde_json::to_vec(&settings).unwrap()).is_err(), "a key is named once");
         let mut settings = good();
         settings["more"] = serde_json::json!(1);
         assert!(Config::parse(&serde_json::to_vec(&settings).unwrap()).is_err());

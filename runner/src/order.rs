@@ -9,7 +9,7 @@ use plangate_gate::time::Timestamp;
 use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 
 use crate::cloud::{Cloud, Place};
-use crate::config::{Config, OrderKey};
+use crate::config::{Config, KeyState, OrderKey};
 use crate::environment::Invocation;
 use crate::error::{Result, RunnerError};
 
@@ -40,7 +40,7 @@ pub(crate) fn find(cloud: &dyn Cloud, config: &Config, invocation: &Invocation) 
 /// Checks that the order is meant for this task at `now`. For an apply that begins with the gate's signature.
 ///
 /// # Errors
-/// `order-invalid`; `plan-expired` for an apply that comes too late (`R13`).
+/// `order-invalid`; `order-key-retired`; `plan-expired` for an apply that comes too late (`R13`).
 pub(crate) fn check(
     found: &FoundOrder,
     cloud: &dyn Cloud,
@@ -88,16 +88,25 @@ pub(crate) fn check_expiry(order: &WorkOrder, now: Timestamp) -> Result<()> {
     Err(RunnerError::failed(reason, format!("it expired at {}, and it is {now}", order.expires_at)))
 }
 
-/// Checks that one of `signatures` is a good one over `bytes` by one of `keys`.
+/// Checks that one of `signatures` is a good one over `bytes` by one of `keys` that is accepted. One by a retired key is told
+/// apart from a stranger's: the order was the gate's, and came too late.
 fn check_signature(bytes: &[u8], signatures: &Signatures, keys: &[OrderKey]) -> Result<()> {
+    let mut retired = None;
     for signature in &signatures.signatures {
         let SignatureAlgorithm::EcdsaSha256 = signature.algorithm;
         let Some(key) = keys.iter().find(|key| key.key_id == signature.key_id) else { continue };
         let point = public_point(&key.public_key_pem)?;
         let Ok(der) = base64::engine::general_purpose::STANDARD.decode(&signature.signature) else { continue };
         if UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point).verify(bytes, &der).is_ok() {
-            return Ok(());
+            match key.state {
+                KeyState::Accepted => return Ok(()),
+                KeyState::Retired => retired = Some(key),
+            }
         }
+    }
+    if let Some(key) = retired {
+        let detail = format!("the order was signed by `{}`, which has been retired", key.key_id);
+        return Err(RunnerError::failed(FailureReason::OrderKeyRetired, detail));
     }
     Err(RunnerError::failed(FailureReason::OrderInvalid, "no known key has signed the order"))
 }

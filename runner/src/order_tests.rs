@@ -17,7 +17,7 @@ fn signer(key_id: &str) -> Signer {
     let body = base64::engine::general_purpose::STANDARD.encode(der);
     let (first, rest) = body.split_at(64);
     let public_key_pem = format!("-----BEGIN PUBLIC KEY-----\n{first}\n{rest}\n-----END PUBLIC KEY-----\n");
-    Signer { pair, key: OrderKey { key_id: key_id.to_owned(), public_key_pem } }
+    Signer { pair, key: OrderKey { key_id: key_id.to_owned(), public_key_pem, state: KeyState::Accepted } }
 }
 
 impl Signer {
@@ -64,11 +64,32 @@ fn one_good_signature_by_a_known_key_over_the_exact_bytes_is_needed() {
 }
 
 #[test]
+fn a_retired_key_is_recognised_and_its_signature_is_no_longer_good() {
+    let (active, old, stranger) = (signer("active"), signer("old"), signer("stranger"));
+    let order = b"{\"run\":1}";
+    let accepting = [active.key.clone(), old.key.clone()];
+    let retired = [active.key.clone(), OrderKey { state: KeyState::Retired, ..old.key.clone() }];
+    let check = |keys: &[OrderKey], signatures| check_signature(order, &Signatures { signatures }, keys);
+    let reason = |outcome| match outcome {
+        Err(RunnerError::Failed { reason, .. }) => Some(reason),
+        Ok(()) => None,
+        Err(other) => panic!("{other}"),
+    };
+    check(&accepting, vec![old.sign(order)]).unwrap();
+    assert_eq!(reason(check(&retired, vec![old.sign(order)])), Some(FailureReason::OrderKeyRetired));
+    check(&retired, vec![old.sign(order), active.sign(order)]).unwrap();
+    check(&retired, vec![active.sign(order), old.sign(order)]).unwrap();
+    for forged in [stranger.sign_as("old", order), old.sign(b"another order"), old.sign_as("active", order)] {
+        assert_eq!(reason(check(&retired, vec![forged])), Some(FailureReason::OrderInvalid), "it never was the gate's");
+    }
+}
+
+#[test]
 fn a_key_that_is_no_p256_key_is_a_failure_of_the_gate() {
     let good = signer("ours");
     let order = b"order";
     for pem in ["", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", "-----BEGIN PUBLIC KEY-----\n!"] {
-        let key = OrderKey { key_id: "ours".to_owned(), public_key_pem: pem.to_owned() };
+        let key = OrderKey { key_id: "ours".to_owned(), public_key_pem: pem.to_owned(), state: KeyState::Accepted };
         let signatures = Signatures { signatures: vec![good.sign(order)] };
         let error = check_signature(order, &signatures, &[key]).unwrap_err();
         assert!(matches!(error, RunnerError::Failed { reason: FailureReason::GateError, .. }));

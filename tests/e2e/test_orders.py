@@ -125,7 +125,7 @@ def test_the_runner_verifies_with_the_gates_own_key(world):
     """What the image carries is the public half of the key that only `authorize` may use."""
     configuration = json.loads((world.stack.images / deploy.IMAGE.split(":")[0] / "runner.json").read_text())
     public = world.stack.client("kms").get_public_key(KeyId=world.outputs["OrderKeyArn"])["PublicKey"]
-    assert configuration["order_keys"] == [{"key_id": world.outputs["OrderKeyArn"], "public_key_pem": pem(public)}]
+    assert configuration["order_keys"] == [{"key_id": world.outputs["OrderKeyArn"], "public_key_pem": pem(public), "state": "accepted"}]
 
 
 # -- tasks by hand -------------------------------------------------------------------------------------------------

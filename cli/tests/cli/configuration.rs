@@ -20,6 +20,7 @@ fn workspace() -> Document {
             run: Some(run_id()),
             fence: 4,
             waiting: 2,
+            frozen: Vec::new(),
             next_step: Some("look at the estate".to_owned()),
         }),
     }
@@ -125,4 +126,42 @@ ID                   OWNER     NAME      ENGINE           LOCK
     assert_eq!(said.code, 0, "{said:?}");
     let sent = gate.seen_at("POST", &format!("/v1/workspaces/{id}/acknowledge"))[0].json();
     assert_eq!((&sent["run"], &sent["note"]), (&json!(run), &json!("all there")));
+}
+
+#[test]
+fn a_freeze_names_a_workspace_or_the_whole_gate_and_says_why() {
+    let by = |scope| json!({"scope": scope, "by": "ana", "at": "2026-11-30T05:00:00Z", "reason": "an incident"});
+    let shown = json!({"state": "free", "fence": 1, "waiting": 2, "frozen": [by("workspace")]});
+    let whole = json!({"frozen": by("gate")});
+    let gate = Gate::answering(move |request, _| match (request.method.as_str(), request.target.as_str()) {
+        ("GET", "/v1/workspaces") => ok(&DocumentsAnswer { documents: vec![workspace()], cursor: None }),
+        ("GET", "/v1/gate") => ok(&whole),
+        ("GET", _) => {
+            let lock = serde_json::from_value(shown.clone()).unwrap();
+            ok(&DocumentAnswer { document: Document { lock: Some(lock), ..workspace() }, committed: false })
+        }
+        ("POST", "/v1/freeze" | "/v1/unfreeze") => ok(&json!({})),
+        _ => ok(&shown),
+    });
+    let id = workspace_id();
+    for (verb, told) in [
+        ("freeze", format!("{id} is frozen: nothing is admitted, approved or started; what runs ends\n")),
+        ("unfreeze", format!("the freeze of {id} is lifted; who waits goes on\nthe gate as a whole is still frozen\n")),
+    ] {
+        let said = gate.run(&[verb, "payments", "--reason", "an incident"]);
+        assert_eq!((said.code, said.err), (0, told));
+        let sent = gate.seen_at("POST", &format!("/v1/workspaces/{id}/{verb}"))[0].json();
+        assert_eq!(sent["reason"], "an incident");
+        let said = gate.run(&[verb, "--gate", "--reason", "an incident"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        assert_eq!(gate.seen_at("POST", &format!("/v1/{verb}")).len(), 1);
+        for wrong in [&[verb, "--reason", "x"][..], &[verb, "payments", "--gate", "--reason", "x"], &[verb, "payments"]]
+        {
+            assert_eq!(gate.run(wrong).code, 2, "{wrong:?}");
+        }
+    }
+    let line = "by ana since 2026-11-30 05:00:00 UTC: an incident\n";
+    assert_eq!(gate.run(&["gate"]).out, format!("the whole gate, {line}"));
+    let said = gate.run(&["workspace", "get", "payments"]);
+    assert!(said.out.contains(&format!("  lock       free, 2 waiting, fence 1\n  frozen     {line}")), "{said:?}");
 }

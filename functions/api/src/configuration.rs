@@ -5,7 +5,7 @@ use plangate_gate::ids::WorkspaceId;
 use plangate_gate::lock::LockState;
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::rows::{LockRow, PlaceRow};
-use plangate_record::{Error, Refusal, acknowledge, documents};
+use plangate_record::{Error, Refusal, acknowledge, documents, freeze};
 use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, LockView, Reason};
 
 use crate::decode::{Answer, Event};
@@ -54,8 +54,10 @@ pub(crate) async fn get(gate: &Gate<'_>, caller: &Caller, kind: DocumentKind, id
 }
 
 /// A workspace's lock, in words.
-async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<LockView, Error> {
-    let lock = LockRow::load(gate.store, workspace).await?.lock;
+pub(crate) async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<LockView, Error> {
+    let row = LockRow::load(gate.store, workspace).await?;
+    let frozen = freeze::views(gate.store, &row).await?;
+    let lock = row.lock;
     let waiting = PlaceRow::line(gate.store, workspace, COUNTED).await?.len() as u64;
     let (state, run, next_step) = match lock.lock {
         LockState::Free => ("free", None, None),
@@ -68,7 +70,7 @@ async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<LockView, Erro
             ("quarantined", Some(run), Some(next))
         }
     };
-    Ok(LockView { state: state.to_owned(), run, fence: lock.fence, waiting, next_step })
+    Ok(LockView { state: state.to_owned(), run, fence: lock.fence, waiting, frozen, next_step })
 }
 
 /// `PUT /v1/{kind}s/{id}`.

@@ -5,6 +5,7 @@ use plangate_lambda::{Clients, FunctionError};
 
 mod configuration;
 mod decode;
+mod freezes;
 mod gate;
 mod reading;
 mod routes;

@@ -16,6 +16,7 @@ use plangate_wire::{AuditAnswer, EventView, LogAnswer, ProjectionAnswer, Reason,
 use serde_json::value::RawValue;
 
 use crate::decode::{Answer, Event};
+use crate::freezes;
 use crate::gate::Gate;
 use crate::runs::id;
 
@@ -106,8 +107,9 @@ async fn readable_workspaces(gate: &Gate<'_>, caller: &Caller) -> Result<Vec<Wor
 
 /// `GET /v1/runs/{id}`.
 pub(crate) async fn run(gate: &Gate<'_>, caller: &Caller, run: &str) -> Result<Answer, Error> {
-    let run = readable(gate, caller, run, Action::Read).await?;
-    Ok(Answer::of(200, &RunAnswer { run: run.into() })?)
+    let mut run = readable(gate, caller, run, Action::Read).await?.into();
+    freezes::shown(gate, &mut run).await?;
+    Ok(Answer::of(200, &RunAnswer { run })?)
 }
 
 /// `GET /v1/runs/{id}/projection`: the exact bytes, which everyone gets (`R28`).

@@ -7,8 +7,9 @@ use plangate_wire::Reason;
 
 use crate::configuration;
 use crate::decode::{Answer, Event};
+use crate::freezes::Change;
 use crate::gate::Gate;
-use crate::{reading, runs};
+use crate::{freezes, reading, runs};
 
 /// Answers a request.
 pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
@@ -42,6 +43,15 @@ async fn route(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer
         ("POST", ["v1", "runs", run, "decision"]) => runs::decide(gate, event, caller, run).await,
         ("POST", ["v1", "runs", run, "cancel"]) => runs::cancel(gate, event, caller, run).await,
         ("POST", ["v1", "workspaces", id, "acknowledge"]) => configuration::acknowledge(gate, event, caller, id).await,
+        ("POST", ["v1", "workspaces", id, "freeze"]) => {
+            freezes::change(gate, event, caller, Some(id), Change::Freeze).await
+        }
+        ("POST", ["v1", "workspaces", id, "unfreeze"]) => {
+            freezes::change(gate, event, caller, Some(id), Change::Lift).await
+        }
+        ("POST", ["v1", "freeze"]) => freezes::change(gate, event, caller, None, Change::Freeze).await,
+        ("POST", ["v1", "unfreeze"]) => freezes::change(gate, event, caller, None, Change::Lift).await,
+        ("GET", ["v1", "gate"]) => freezes::gate(gate, caller).await,
         (method, ["v1", kind, id @ ..]) => match (method, documents(kind), id) {
             ("GET", Some(kind), []) => configuration::list(gate, event, caller, kind).await,
             ("GET", Some(kind), [id]) => configuration::get(gate, caller, kind, id).await,

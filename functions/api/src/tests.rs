@@ -305,3 +305,43 @@ async fn a_bot_names_the_person_it_speaks_for() {
     let answer: plangate_wire::RunAnswer = serde_json::from_str(&body).unwrap();
     assert_eq!(answer.run.run.proposer.on_behalf_of.unwrap().as_str(), "ana");
 }
+
+#[tokio::test]
+async fn a_freeze_is_shown_to_who_may_read_and_made_by_who_may_administer() {
+    let world = World::new().await;
+    let run = world.run(1).await.id;
+    let id = workspace();
+    let request = |number: u8| Some(json!({ "request_id": format!("request-{number}"), "reason": "an incident" }));
+    let (own, whole) = (format!("/v1/workspaces/{id}"), "/v1".to_owned());
+    for place in [&own, &whole] {
+        for verb in ["freeze", "unfreeze"] {
+            for role in ["ana", "eve", "nobody"] {
+                let reason = world.reason(role, "POST", &format!("{place}/{verb}"), request(1)).await;
+                assert_eq!(reason, "not-permitted", "{role} {verb}");
+            }
+        }
+    }
+    assert_eq!(world.reason("ana", "GET", "/v1/gate", None).await, "not-permitted");
+    let more = Some(json!({ "request_id": "request-1", "reason": "x", "force": true }));
+    assert_eq!(world.reason("administrator", "POST", "/v1/freeze", more).await, "invalid-request");
+
+    let frozen = |body: &str, place: &str| -> Vec<String> {
+        let body: Value = serde_json::from_str(body).unwrap();
+        let shown = body.pointer(place).and_then(Value::as_array).cloned().unwrap_or_default();
+        shown.iter().map(|each| format!("{} {}", each["scope"].as_str().unwrap(), each["reason"])).collect()
+    };
+    let (status, body) = world.ask("administrator", "POST", &format!("{own}/freeze"), request(2)).await;
+    assert_eq!((status, frozen(&body, "/frozen")), (200, vec!["workspace \"an incident\"".to_owned()]));
+    let (status, body) = world.ask("administrator", "POST", "/v1/freeze", request(3)).await;
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(world.ask("administrator", "GET", "/v1/gate", None).await.1, body);
+    let both = ["workspace \"an incident\"", "gate \"an incident\""];
+    assert_eq!(frozen(&world.ask("ana", "GET", &own, None).await.1, "/document/lock/frozen"), both);
+    assert_eq!(frozen(&world.ask("ana", "GET", &format!("/v1/runs/{run}"), None).await.1, "/run/frozen"), both);
+
+    assert_eq!(world.ask("administrator", "POST", "/v1/unfreeze", request(4)).await, (200, "{}".to_owned()));
+    let (_, body) = world.ask("administrator", "POST", &format!("{own}/unfreeze"), request(5)).await;
+    assert_eq!(frozen(&body, "/frozen"), [""; 0]);
+    let again = world.reason("administrator", "POST", &format!("{own}/unfreeze"), request(6)).await;
+    assert_eq!(again, "not-frozen");
+}

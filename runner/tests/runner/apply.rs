@@ -146,6 +146,26 @@ fn an_order_that_the_gate_did_not_sign_is_refused() {
 }
 
 #[test]
+fn an_order_is_applied_while_its_key_is_accepted_and_refused_once_that_is_retired() {
+    for state in ["accepted", "retired"] {
+        let mut stage = Stage::applying();
+        // The gate signs by another key by now; this order was signed before.
+        let mut active = Stage::applying().settings["order_keys"][0].clone();
+        active["key_id"] = json!("arn:aws:kms:eu-central-1:123456789012:key/active");
+        let keys = stage.settings["order_keys"].as_array_mut().unwrap();
+        keys[0]["state"] = json!(state);
+        keys.insert(0, active);
+        let receipt = stage.run();
+        if state == "accepted" {
+            assert!(receipt.failure.is_none() && applied(&stage), "{:?}", receipt.failure);
+        } else {
+            assert_eq!(receipt.failure.unwrap().reason, FailureReason::OrderKeyRetired);
+            assert!(receipt.applied.is_none() && claim(&stage).is_none() && stage.calls().is_empty());
+        }
+    }
+}
+
+#[test]
 fn a_plan_only_run_is_not_applied_whoever_signs_it() {
     let mut stage = Stage::applying();
     stage.order["kind"] = json!("plan-only");

@@ -285,7 +285,7 @@ fn settings(folder: &tempfile::TempDir, signer: &EcdsaKeyPair) -> Value {
         "schema": "plangate.runner.v1", "region": "eu-central-1", "exchange_bucket": EXCHANGE,
         "document_key": DOCUMENT_KEY, "endpoint_url": null, "engines": [], "provider_mirror": null,
         "work_root": folder.path().join("work"), "engine_user": null,
-        "order_keys": [{"key_id": ORDER_KEY, "public_key_pem": pem}],
+        "order_keys": [{"key_id": ORDER_KEY, "public_key_pem": pem, "state": "accepted"}],
         "limits": {"plan_seconds": 60, "apply_seconds": 60, "bundle_files": 100, "bundle_bytes": 1_000_000,
                    "document_bytes": 1_000_000, "artifact_bytes": 1_000_000, "log_bytes": 1_000_000,
                    "grace_seconds": 20}

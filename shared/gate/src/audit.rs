@@ -81,7 +81,7 @@ pub enum What {
         /// What it came from.
         origin: Origin,
     },
-    /// Another run holds the workspace's lock, so this one waits.
+    /// Another run holds the workspace's lock, or a freeze stands, so this one waits.
     RunQueued {
         /// Its place in the line.
         place: u64,
@@ -203,6 +203,17 @@ pub enum What {
         note: String,
         /// The plan-only run that has recorded the state's identity since.
         run: RunId,
+    },
+    /// Ledger, or the gate's chain: from here on nothing of the workspace, or of the whole gate, is admitted, approved or
+    /// started.
+    Frozen {
+        /// Why.
+        reason: String,
+    },
+    /// Ledger, or the gate's chain: the freeze was lifted.
+    FreezeLifted {
+        /// Why.
+        reason: String,
     },
     /// Configuration was changed.
     DocumentChanged {

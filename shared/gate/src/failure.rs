@@ -46,6 +46,8 @@ reasons! {
     IdentityMismatch = "identity-mismatch" => "check the workspace's roles; somebody started a task by hand",
     /// The work order is absent, for something else, too old, or not signed by a known key.
     OrderInvalid = "order-invalid" => "propose again; if it recurs, compare the runner's verification key with the gate's key",
+    /// The work order was signed by a key of the gate that has been retired since.
+    OrderKeyRetired = "order-key-retired" => "propose again: orders are signed by another key now",
     /// A referenced secret cannot be read under the workspace's role (`R21`).
     SecretUnavailable = "secret-unavailable" => "check the parameter's name and that the workspace's role may read it",
     /// `init` failed.

@@ -12,6 +12,7 @@ pub mod document;
 pub mod documents;
 mod echo;
 pub mod failure;
+pub mod freeze;
 pub mod guardrails;
 pub mod identity;
 pub mod ids;

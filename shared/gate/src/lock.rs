@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::freeze::Frozen;
 use crate::ids::{RunId, WorkspaceId};
 use crate::time::Timestamp;
 
@@ -17,7 +18,7 @@ pub enum LockSchema {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum LockState {
-    /// Nobody holds it, and nobody waits.
+    /// Nobody holds it. Somebody waits for it only while a freeze stands, or until the line goes on after one.
     Free,
     /// One run holds it.
     Held {
@@ -47,13 +48,27 @@ pub struct Lock {
     pub fence: u64,
     /// The last place in the line that was given out.
     pub tail: u64,
+    /// For which version of the gate's freeze the lock was last written again, so that who is broken off goes on behind it.
+    #[serde(default)]
+    pub gate_freeze: u64,
+    /// The workspace's own freeze, if one stands; however the lock stands.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub frozen: Option<Frozen>,
 }
 
 impl Lock {
     /// The lock of a workspace that never had a run.
     #[must_use]
     pub const fn fresh(workspace: WorkspaceId) -> Self {
-        Self { schema: LockSchema::V1, workspace, lock: LockState::Free, fence: 0, tail: 0 }
+        Self {
+            schema: LockSchema::V1,
+            workspace,
+            lock: LockState::Free,
+            fence: 0,
+            tail: 0,
+            gate_freeze: 0,
+            frozen: None,
+        }
     }
 
     /// Gives the lock to `run` and tells its fence.

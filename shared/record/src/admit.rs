@@ -1,4 +1,5 @@
 //! Admission: an applicable run holds its workspace's lock, or stands in its line; a plan-only run needs neither (`R3`).
+//! While a freeze stands nobody is admitted: applicable runs go into the line, plan-only ones wait where they are.
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::failure::FailureReason;
@@ -11,9 +12,10 @@ use plangate_gate::time::Timestamp;
 use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
+use crate::freeze;
 use crate::objects::Objects;
 use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow};
-use crate::store::Store;
+use crate::store::{Store, Write};
 use crate::workflow::Workflow;
 
 /// What admission came to.
@@ -21,7 +23,7 @@ use crate::workflow::Workflow;
 pub enum Admission {
     /// The run may go on; its execution was woken.
     Admitted,
-    /// The run stands in the line; whoever ends before it wakes its execution.
+    /// The run stands in the line, or behind a freeze; whoever ends before it, or lifts that, wakes its execution.
     Parked,
 }
 
@@ -52,10 +54,19 @@ pub async fn admit(
                 let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 let mut writes = Vec::new();
                 let mut parked = false;
-                if row.run.kind == Kind::Applicable {
-                    let mut lock = LockRow::load(store, &row.run.workspace).await?;
+                let mut lock = LockRow::load(store, &row.run.workspace).await?;
+                let frozen = freeze::stands(store, &lock).await?.is_some();
+                if row.run.kind == Kind::PlanOnly {
+                    if frozen {
+                        let Some(write) = waits(&mut row, token, now)? else { return Ok(Admission::Parked) };
+                        attempts.settle(store.transact(vec![write]).await).await?;
+                        continue;
+                    }
+                    // It takes no lock; that the lock has not changed tells that nothing was frozen meanwhile.
+                    writes.push(lock.check());
+                } else {
                     let line = PlaceRow::line(store, &row.run.workspace, 1).await?;
-                    if lock.lock.lock == LockState::Free && line.is_empty() {
+                    if !frozen && lock.lock.lock == LockState::Free && line.is_empty() {
                         row.run.fence = lock.lock.grant(run);
                     } else {
                         parked = true;
@@ -77,13 +88,14 @@ pub async fn admit(
                 writes.extend(chain.writes()?);
                 store.transact(writes).await
             }
-            Status::Queued if row.token.as_deref() == Some(token) => return Ok(Admission::Parked),
             Status::Queued => {
-                if !row.wait_with(token, now) {
-                    // A later call waits already: this one was given up.
-                    return Ok(Admission::Parked);
-                }
-                store.transact(vec![row.put()?]).await
+                let Some(write) = waits(&mut row, token, now)? else { return Ok(Admission::Parked) };
+                store.transact(vec![write]).await
+            }
+            // Admitted, and frozen before its plan was ordered.
+            Status::Planning if row.run.plan_order.is_none() && frozen(store, &row).await? => {
+                let Some(write) = waits(&mut row, token, now)? else { return Ok(Admission::Parked) };
+                store.transact(vec![write]).await
             }
             // The lock is mine, or there is nothing to wait for: on, and the next step looks for itself.
             _ => {
@@ -93,6 +105,18 @@ pub async fn admit(
         };
         attempts.settle(outcome).await?;
     }
+}
+
+/// The write that leaves the token of a run that waits; none where it stands already, or a later call waits: then this
+/// one was given up.
+fn waits(row: &mut RunRow, token: &str, now: Timestamp) -> Result<Option<Write>, Error> {
+    let waits_already = row.token.as_deref() == Some(token) || !row.wait_with(token, now);
+    if waits_already { Ok(None) } else { row.put().map(Some) }
+}
+
+async fn frozen(store: &dyn Store, row: &RunRow) -> Result<bool, Error> {
+    let lock = LockRow::load(store, &row.run.workspace).await?;
+    Ok(freeze::stands(store, &lock).await?.is_some())
 }
 
 /// Whether the bundle that was proposed is there, whole, by S3's own checksum (`R4`).

@@ -14,9 +14,10 @@ use crate::attempt::Attempts;
 use crate::documents::pinned_policy;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
+use crate::freeze;
 use crate::objects::{Objects, order_key, put_same, signatures_key};
-use crate::prepare::{self, TaskParameters, held, not_ready};
-use crate::rows::{self, ChainRow, RunRow, decision_key, write};
+use crate::prepare::{self, TaskParameters, not_ready};
+use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key, write};
 use crate::store::Store;
 use crate::workflow::WorkflowError;
 
@@ -31,7 +32,7 @@ pub trait Signer: Send + Sync {
 ///
 /// # Errors
 /// `Ended` where it ends the run (expired, or not what it says it is); `NotApproved` where nobody has decided and the
-/// plan still lives; or AWS does not answer.
+/// plan still lives; `Frozen` where an approved run must wait until a freeze is lifted; or AWS does not answer.
 pub async fn authorize(
     store: &dyn Store,
     objects: &dyn Objects,
@@ -43,6 +44,7 @@ pub async fn authorize(
     let mut attempts = Attempts::new(run.as_str());
     loop {
         let mut row = RunRow::load(store, run).await?;
+        let lock = LockRow::load(store, &row.run.workspace).await?;
         let ending = match row.run.status {
             Status::Applying => return order(store, objects, signer, &row.run).await,
             Status::AwaitingApproval if row.run.plan_expired(now) => Some(Ending::new(Status::Expired, actor.clone())),
@@ -55,10 +57,11 @@ pub async fn authorize(
                 let detail = "the plan expired after it was approved";
                 Some(Ending::failed(failure(FailureReason::PlanExpired, detail), actor.clone()))
             }
-            Status::Approved if !held(store, &row.run).await? => {
+            Status::Approved if !lock.lock.held_by(run, row.run.fence) => {
                 let detail = "the run does not hold its workspace's lock";
                 Some(Ending::failed(failure(FailureReason::LockLost, detail), actor.clone()))
             }
+            Status::Approved if freeze::stands(store, &lock).await?.is_some() => return Err(Error::Frozen),
             Status::Approved => None,
             status => return Err(not_ready(status)),
         };
@@ -90,7 +93,8 @@ pub async fn authorize(
                 let (artifact, projection) = decided_on(&row.run)?;
                 let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 chain.append(now, &actor, What::ApplyOrdered { order: digest, artifact, projection })?;
-                let mut writes = vec![row.put()?];
+                // The lock as it was read: it is the run's, and nothing was frozen meanwhile.
+                let mut writes = vec![row.put()?, lock.check()];
                 writes.extend(chain.writes()?);
                 store.transact(writes).await
             }

@@ -13,12 +13,14 @@ use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::{Error, Refusal};
 use crate::finish::{Ending, finish, wake};
+use crate::freeze;
 use crate::prepare::not_ready;
-use crate::rows::{self, ChainRow, RunRow, decision_key};
+use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key};
 use crate::store::{Item, Store, Write};
 use crate::workflow::Workflow;
 
-/// Asks a person: the run waits for a decision with `token`. Called again, only the token is replaced.
+/// Asks a person: the run waits for a decision with `token`. Called again, only the token is replaced. An approved run
+/// that must not be started while a freeze stands waits here too, as long as its plan lives.
 ///
 /// # Errors
 /// The run is not where this begins, or AWS does not answer.
@@ -48,6 +50,11 @@ pub async fn request_approval(
             }
             Status::AwaitingApproval if row.token.as_deref() == Some(token) => return Ok(()),
             Status::AwaitingApproval => {}
+            Status::Approved if !row.run.plan_expired(now) && frozen(store, &row.run).await? => {
+                if row.token.as_deref() == Some(token) {
+                    return Ok(());
+                }
+            }
             // Decided, or ended: nothing to wait for. The next step reads the record.
             status if status == Status::Approved || status.is_terminal() => {
                 workflow.wake(token).await?;
@@ -64,10 +71,16 @@ pub async fn request_approval(
     }
 }
 
+async fn frozen(store: &dyn Store, run: &Run) -> Result<bool, Error> {
+    let lock = LockRow::load(store, &run.workspace).await?;
+    Ok(freeze::stands(store, &lock).await?.is_some())
+}
+
 /// Decides on a run, on behalf of `caller`. The first decision that the table takes is the decision (`R46`); who comes
 /// second is recorded and refused.
 ///
-/// Condition: nobody has decided, the run waits, its projection is the one that was seen, its plan lives.
+/// Condition: nobody has decided, the run waits, its projection is the one that was seen, its plan lives; to approve, that
+/// nothing is frozen.
 ///
 /// # Errors
 /// A refusal, or AWS does not answer.
@@ -106,7 +119,10 @@ pub async fn decide(
         let (current, unchanged) = documents::workspace_and_check(store, &row.run.workspace).await?;
         let distinct =
             current.distinct_approver || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
-        if let Some(refusal) = refused(&row.run, caller, request, distinct, now) {
+        let lock = LockRow::load(store, &row.run.workspace).await?;
+        let frozen = freeze::stands(store, &lock).await?.filter(|_| request.decision == Choice::Approve);
+        let refusal = refused(&row.run, caller, request, distinct, now);
+        if let Some(refusal) = refusal.or_else(|| frozen.as_ref().map(freeze::refusal)) {
             record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
             return Err(refusal.into());
         }
@@ -125,7 +141,7 @@ pub async fn decide(
                 changed.run.step(Status::Approved, now)?;
                 let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 chain.append(now, &actor, decided)?;
-                let mut writes = vec![changed.put()?, taken, unchanged];
+                let mut writes = vec![changed.put()?, taken, unchanged, lock.check()];
                 writes.extend(chain.writes()?);
                 store.transact(writes).await
             }

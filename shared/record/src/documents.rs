@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::access;
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
+use crate::freeze;
 use crate::requests::Remembered;
 use crate::rows::{self, ChainRow};
 use crate::store::{Item, Key, Store, Write};
@@ -310,6 +311,7 @@ async fn workspace_claims(
         return Err(Refusal::new(Reason::MissingReference, message).into());
     };
     let mut writes = vec![Write::Check(policy, item.version)];
+    writes.extend(freeze::list_workspace(store, id).await?);
     let held: Vec<_> = old.map(unique).into_iter().flatten().collect();
     for claim in unique(new) {
         if held.contains(&claim) {

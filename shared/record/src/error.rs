@@ -81,6 +81,9 @@ pub enum Error {
     /// Nobody has approved the run yet.
     #[error("the run is not approved")]
     NotApproved,
+    /// The gate or the workspace is frozen: nothing is started now.
+    #[error("the gate or the workspace is frozen")]
+    Frozen,
     /// The transition table does not have the step.
     #[error(transparent)]
     Transition(#[from] TransitionError),
@@ -105,6 +108,7 @@ impl Error {
             Self::Ended { .. } => "Ended",
             Self::NotAdmitted => "NotAdmitted",
             Self::NotApproved => "NotApproved",
+            Self::Frozen => "Frozen",
             Self::Transition(_) => "TransitionRefused",
             Self::Refused(_) => "Refused",
         }

@@ -10,6 +10,7 @@ use plangate_gate::run::Actor;
 use plangate_gate::time::Timestamp;
 
 use crate::error::Error;
+use crate::freeze;
 use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, place_key};
 use crate::store::{Store, StoreError, Write};
 use crate::workflow::Workflow;
@@ -100,12 +101,14 @@ pub(crate) async fn finish(
     Ok(store.transact(writes).await)
 }
 
-/// How many places in which nobody waits any more are passed over at once.
-const PASSED_OVER: usize = 20;
+/// How many places in which nobody waits any more are removed at once: a transaction has its limit.
+const REMOVED: usize = 20;
 
-/// Gives the lock to the head of the line, or frees it. The caller writes the lock itself.
+/// Gives the lock to the head of the line, or frees it: while a freeze stands nobody is admitted, and the line goes on once
+/// that is lifted. The caller has read the lock, and writes it itself.
 ///
-/// A place whose run is gone or does not wait was left by nobody here; it must not keep the others waiting for ever.
+/// A place whose run is gone or does not wait was left by nobody here; it must not keep the others waiting for ever, however
+/// many there are.
 pub(crate) async fn pass_on(
     store: &dyn Store,
     lock: &mut LockRow,
@@ -113,27 +116,48 @@ pub(crate) async fn pass_on(
     now: Timestamp,
 ) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
-    for place in PlaceRow::line(store, &lock.lock.workspace, PASSED_OVER).await? {
-        writes.push(Write::Delete(place.key, place.version));
-        let mut next = match RunRow::load(store, &place.run).await {
-            Ok(next) if next.run.status == Status::Queued => next,
-            Ok(_) | Err(Error::NoSuchRun | Error::Store(StoreError::Corrupt(_))) => {
-                tracing::error!(run = %place.run, "a place in the line holds nobody who waits: passed over");
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        next.run.fence = lock.lock.grant(&place.run);
-        next.run.queued_as = None;
-        next.run.step(Status::Planning, now)?;
-        let mut chain = ChainRow::load(store, Chain::Run(place.run.clone())).await?;
-        chain.append(now, actor, What::RunAdmitted { fence: next.run.fence })?;
-        writes.push(next.put()?);
-        writes.extend(chain.writes()?);
+    if freeze::stands(store, lock).await?.is_some() {
+        lock.lock.lock = LockState::Free;
         return Ok(writes);
     }
-    lock.lock.lock = LockState::Free;
+    let workspace = lock.lock.workspace.clone();
+    let mut line = PlaceRow::line(store, &workspace, REMOVED).await?;
+    let mut waiting = first_waiting(store, &line).await?;
+    if waiting.is_none() && line.len() == REMOVED {
+        line = PlaceRow::line(store, &workspace, usize::MAX).await?;
+        waiting = first_waiting(store, &line).await?;
+    }
+    let passed_over = waiting.as_ref().map_or(line.len(), |(place, _)| *place);
+    let removed = line.iter().take(passed_over).take(REMOVED);
+    writes.extend(removed.map(|place| Write::Delete(place.key.clone(), place.version)));
+    let Some((place, mut next)) = waiting else {
+        lock.lock.lock = LockState::Free;
+        return Ok(writes);
+    };
+    writes.extend(line.get(place).map(|place| Write::Delete(place.key.clone(), place.version)));
+    let id = next.run.id.clone();
+    next.run.fence = lock.lock.grant(&id);
+    next.run.queued_as = None;
+    next.run.step(Status::Planning, now)?;
+    let mut chain = ChainRow::load(store, Chain::Run(id)).await?;
+    chain.append(now, actor, What::RunAdmitted { fence: next.run.fence })?;
+    writes.push(next.put()?);
+    writes.extend(chain.writes()?);
     Ok(writes)
+}
+
+/// The first place in `line` whose run waits, and the run.
+async fn first_waiting(store: &dyn Store, line: &[PlaceRow]) -> Result<Option<(usize, RunRow)>, Error> {
+    for (place, row) in line.iter().enumerate() {
+        match RunRow::load(store, &row.run).await {
+            Ok(next) if next.run.status == Status::Queued => return Ok(Some((place, next))),
+            Ok(_) | Err(Error::NoSuchRun | Error::Store(StoreError::Corrupt(_))) => {
+                tracing::error!(run = %row.run, "a place in the line holds nobody who waits: passed over");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 /// Wakes the run that holds the workspace's lock, if it may still sleep. The grant is the data and this is a hint: if it

@@ -16,6 +16,7 @@ pub mod decide;
 pub mod documents;
 mod error;
 mod finish;
+pub mod freeze;
 pub mod guard;
 pub mod intake;
 pub mod logs;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::Error;
+use crate::freeze;
 use crate::objects::{Objects, order_key, put_same};
 use crate::rows::{ChainRow, LockRow, RunRow, write};
 use crate::store::Store;
@@ -39,7 +40,7 @@ impl TaskParameters {
 /// Pins the workspace on an admitted run and orders its plan. Called again, it orders the same.
 ///
 /// # Errors
-/// `NotAdmitted` for a run that waits for the lock; its workspace is not what it must be; or AWS does not answer.
+/// `NotAdmitted` for a run that waits for the lock; `Frozen` while a freeze stands and the plan is not ordered yet; its workspace is not what it must be; or AWS does not answer.
 pub async fn prepare(
     store: &dyn Store,
     objects: &dyn Objects,
@@ -57,7 +58,8 @@ pub async fn prepare(
             Status::Proposed | Status::Queued => return Err(Error::NotAdmitted),
             status => return Err(not_ready(status)),
         }
-        if row.run.kind == Kind::Applicable && !held(store, &row.run).await? {
+        let lock = LockRow::load(store, &row.run.workspace).await?;
+        if row.run.kind == Kind::Applicable && !lock.lock.held_by(run, row.run.fence) {
             return Err(Error::NotReady { status: row.run.status });
         }
         if let (Some(pinned), Some(digest), Some(at)) = (&row.run.pinned, row.run.plan_order, row.run.plan_ordered_at) {
@@ -71,6 +73,9 @@ pub async fn prepare(
             }
             return Ok(TaskParameters::of(&row.run, &pinned.spec.plan_role));
         }
+        if freeze::stands(store, &lock).await?.is_some() {
+            return Err(Error::Frozen);
+        }
         let (etag, spec) = documents::workspace(store, &row.run.workspace).await?;
         let (policy, store_policy) = documents::pin_policy(store, &spec.policy).await?;
         let pinned = PinnedWorkspace { etag: etag.clone(), spec, policy };
@@ -83,7 +88,7 @@ pub async fn prepare(
         row.token = None;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
         chain.append(now, &Actor::gate("prepare"), What::PlanOrdered { order, workspace_etag: etag, roles })?;
-        let mut writes = vec![row.put()?];
+        let mut writes = vec![row.put()?, lock.check()];
         writes.extend(store_policy);
         writes.extend(chain.writes()?);
         attempts.settle(store.transact(writes).await).await?;
@@ -92,11 +97,6 @@ pub async fn prepare(
 
 pub(crate) const fn not_ready(status: Status) -> Error {
     if status.is_terminal() { Error::Ended { status } } else { Error::NotReady { status } }
-}
-
-/// Whether the run holds its workspace's lock, under its fence (`R3`).
-pub(crate) async fn held(store: &dyn Store, run: &Run) -> Result<bool, Error> {
-    Ok(LockRow::load(store, &run.workspace).await?.lock.held_by(&run.id, run.fence))
 }
 
 fn plan_order(run: &Run, pinned: &PinnedWorkspace, issued_at: Timestamp) -> Result<Vec<u8>, Error> {

@@ -139,6 +139,11 @@ impl LockRow {
         }
     }
 
+    /// The condition that nobody has written the lock since it was read.
+    pub(crate) fn check(&self) -> Write {
+        Write::Check(lock_key(&self.lock.workspace), self.version)
+    }
+
     /// The write that stores the lock as it is now, if nobody wrote it since it was read.
     pub(crate) fn put(&self) -> Result<Write, Error> {
         let mut item = Item::new(lock_key(&self.lock.workspace), write("a lock", &self.lock)?);

@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use crate::conclude::conclude;
 use crate::error::Error;
+use crate::freeze;
 use crate::objects::Objects;
-use crate::rows::RunRow;
+use crate::rows::{LockRow, RunRow};
 use crate::store::{Key, Store};
 use crate::tasks::Tasks;
 use crate::workflow::{Execution, Workflow};
@@ -26,6 +27,8 @@ pub struct Swept {
     pub started: u64,
     /// Executions that were woken.
     pub woken: u64,
+    /// Locks that were given to the head of a line, since who lifted a freeze had not done it.
+    pub granted: u64,
     /// Executions of withdrawn runs that were stopped.
     pub stopped: u64,
     /// Runs that were dead and have ended now.
@@ -55,6 +58,7 @@ pub async fn sweep(
             match see_to(store, objects, workflow, tasks, &key, now).await {
                 Ok(Seen::Started) => swept.started += 1,
                 Ok(Seen::Woken) => swept.woken += 1,
+                Ok(Seen::Granted) => swept.granted += 1,
                 Ok(Seen::Stopped) => swept.stopped += 1,
                 Ok(Seen::Concluded(run)) => {
                     swept.concluded += 1;
@@ -78,6 +82,7 @@ enum Seen {
     Well,
     Started,
     Woken,
+    Granted,
     Stopped,
     Concluded(Box<Run>),
 }
@@ -107,11 +112,22 @@ async fn see_to(
             workflow.stop(run.kind, &run.id).await?;
             Ok(Seen::Stopped)
         }
+        (Execution::Running, Status::Queued) => {
+            let granted = freeze::resume(store, workflow, &run.workspace, "sweep", now).await?;
+            Ok(if granted { Seen::Granted } else { Seen::Well })
+        }
         (Execution::Running, status) => {
-            // Granted or decided, and perhaps still asleep; or asked for a decision that can no longer be given. To wake
-            // somebody who is awake does nothing.
-            let asleep = matches!(status, Status::Planning | Status::Approved)
-                || (status == Status::AwaitingApproval && run.plan_expired(now));
+            // Granted or decided, and perhaps still asleep; or kept waiting by a freeze that has been lifted; or asked for
+            // a decision that can no longer be given. To wake somebody who is awake does nothing, and who would only meet
+            // a freeze is left asleep.
+            let asleep = match status {
+                Status::AwaitingApproval | Status::Approved if run.plan_expired(now) => true,
+                Status::Proposed | Status::Planning | Status::Approved if row.token.is_some() => {
+                    let lock = LockRow::load(store, &run.workspace).await?;
+                    freeze::stands(store, &lock).await?.is_none()
+                }
+                _ => false,
+            };
             match &row.token {
                 Some(token) if asleep => {
                     workflow.wake(token).await?;

@@ -10,6 +10,7 @@ use plangate_gate::digest::Digest;
 use plangate_gate::documents::DocumentKind;
 use plangate_gate::ids::{Person, RequestId, RunId, WorkspaceId};
 use plangate_gate::run::{Choice, DecisionRecord, Kind, Origin, Run};
+use plangate_gate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -70,12 +71,15 @@ pub struct RunView {
     /// What to do next, where the run ended badly.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_step: Option<String>,
+    /// The freezes that the run waits behind; told of one run that is asked for, and not in lists.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub frozen: Vec<FreezeView>,
 }
 
 impl From<Run> for RunView {
     fn from(run: Run) -> Self {
         let next_step = run.failure.as_ref().map(|failure| failure.reason.next_step().to_owned());
-        Self { run, next_step }
+        Self { run, next_step, frozen: Vec::new() }
     }
 }
 
@@ -215,7 +219,7 @@ pub struct Document {
 /// A workspace's lock, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockView {
-    /// `free`, `held`, `quarantined` or `frozen`.
+    /// `free`, `held` or `quarantined`.
     pub state: String,
     /// The run that holds it or closed it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -224,9 +228,53 @@ pub struct LockView {
     pub fence: u64,
     /// How many wait.
     pub waiting: u64,
+    /// The freezes that stand over the workspace: its own, the gate's.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub frozen: Vec<FreezeView>,
     /// What to do, where something is to be done.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_step: Option<String>,
+}
+
+/// What a freeze is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FreezeScope {
+    /// The gate as a whole.
+    Gate,
+    /// One workspace.
+    Workspace,
+}
+
+/// A freeze that stands, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreezeView {
+    /// Of what.
+    pub scope: FreezeScope,
+    /// Who froze.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub reason: String,
+}
+
+/// `POST /v1/freeze`, `/v1/unfreeze`, and the same of a workspace: `POST /v1/workspaces/{id}/freeze`, `.../unfreeze`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FreezeRequest {
+    /// Sent again, it changes nothing more.
+    pub request_id: RequestId,
+    /// Why.
+    pub reason: String,
+}
+
+/// The gate as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateAnswer {
+    /// The freeze, if one stands.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub frozen: Option<FreezeView>,
 }
 
 /// The answer that holds one document.

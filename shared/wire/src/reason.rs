@@ -74,6 +74,12 @@ reasons! {
     ProjectionMismatch = "projection-mismatch", 409 => "look at the run's projection and decide on that",
     /// The run is being applied; it can no longer be withdrawn.
     AlreadyApplying = "already-applying", 409 => "wait until it has ended",
+    /// The gate or the workspace is frozen: nothing is admitted, approved or started.
+    Frozen = "frozen", 409 => "wait until it is lifted; `plangate workspace get` tells who froze it and why",
+    /// It is frozen already.
+    AlreadyFrozen = "already-frozen", 409 => "see who froze it and why, and speak with them before you lift it",
+    /// No freeze stands there.
+    NotFrozen = "not-frozen", 409 => "see what is frozen with `plangate workspace get`; the gate and a workspace are lifted each by itself",
     /// The lock is not quarantined, or the named run does not show the state.
     NothingToAcknowledge = "nothing-to-acknowledge", 409 => "see the lock with `plangate workspace get`; name a plan-only run made since",
     /// There is no projection, or no log, yet.

@@ -5,7 +5,7 @@ use plangate_gate::run::Kind;
 use crate::state::{Bounds, Left};
 
 const NOTHING: Left =
-    Left { crashes: 0, zombies: 0, aborts: 0, redrives: 0, strays: 0, stolen: 0, decisions: 0, cancels: 0 };
+    Left { crashes: 0, zombies: 0, aborts: 0, redrives: 0, strays: 0, stolen: 0, decisions: 0, cancels: 0, freezes: 0 };
 
 /// One applicable run that is decided once, with nothing but lost messages and dying tasks.
 pub const ONE: Bounds = Bounds {
@@ -19,6 +19,22 @@ pub const ONE: Bounds = Bounds {
 
 /// One run whose execution dies and is redriven, while somebody starts a second apply task by hand.
 pub const TASKS: Bounds = Bounds { left: Left { decisions: 1, aborts: 1, redrives: 1, strays: 1, ..NOTHING }, ..ONE };
+
+/// One run whose execution dies, wherever it is, and is redriven, with nobody else about.
+pub const REDRIVEN: Bounds = Bounds { left: Left { decisions: 1, aborts: 1, redrives: 1, ..NOTHING }, ..ONE };
+
+/// One run that is decided, whose workspace and gate are frozen at any moment and lifted at any later one, and whose
+/// execution dies.
+pub const FROZEN: Bounds =
+    Bounds { left: Left { decisions: 1, freezes: 2, aborts: 1, ..NOTHING }, surfaces: 2, any_decision: true, ..ONE };
+
+/// Two applicable runs that end while planning, one of which may be withdrawn and one of whose executions dies, and a freeze
+/// that comes and is lifted.
+pub const FROZEN_LINE: Bounds =
+    Bounds { left: Left { freezes: 1, cancels: 1, aborts: 1, ..NOTHING }, line_only: true, ..TWO };
+
+/// A plan-only run beside an applicable one under a freeze: it waits where it is.
+pub const FROZEN_BESIDE: Bounds = Bounds { left: Left { freezes: 1, ..NOTHING }, line_only: true, ..BESIDE };
 
 /// One run whose functions die, or are given up and go on beside their successors, and which is withdrawn.
 pub const FUNCTIONS: Bounds =

@@ -5,7 +5,7 @@ use plangate_gate::lifecycle::Status;
 
 use crate::checker::Class;
 use crate::mistake::Mistake;
-use crate::state::{ApplyReceipt, At, ClaimHolder, Ending, Pc, Process, Step, Token};
+use crate::state::{ApplyReceipt, At, ClaimHolder, Ending, LockState, Pc, Process, Step, Token};
 use crate::steps::{ended, failed};
 use crate::table::{Outcome, Turn};
 use crate::world::World;
@@ -127,8 +127,12 @@ impl World<'_> {
         let execution = self.state.executions[r];
         let row = self.state.runs[r];
         let made = |mistake| self.model.mistake == Some(mistake);
-        let asleep = matches!(row.status, Status::Planning | Status::Approved)
-            || (row.status == Status::AwaitingApproval && self.state.expired[r]);
+        let asleep = match row.status {
+            Status::AwaitingApproval | Status::Approved if self.state.expired[r] => true,
+            Status::Proposed | Status::Planning | Status::Approved => !self.state.frozen(),
+            _ => false,
+        };
+        let left_behind = self.state.lock.lock == LockState::Free && !self.state.frozen();
         if execution.at == At::Absent && row.status == Status::Proposed {
             if !made(Mistake::SweeperStartsNothing) {
                 self.with("sweeper", run, "sends StartExecution", Class::Plain, |state| state.start[r] = true);
@@ -136,6 +140,11 @@ impl World<'_> {
         } else if execution.running() && !made(Mistake::SweeperGuesses) {
             if row.cancel && !made(Mistake::IntakeIgnoresCancel) {
                 self.with("sweeper", run, "stops the withdrawn run's execution", Class::Plain, |state| state.die(run));
+            } else if row.status == Status::Queued && left_behind && !made(Mistake::SweeperLeavesTheLine) {
+                let process = Process::call(Step::Resume, run, Token::None);
+                self.with("sweeper", run, "finds a line behind no lock", Class::Plain, |state| {
+                    state.sweeper = Some(process);
+                });
             } else if asleep && !made(Mistake::SweeperWakesNobody) {
                 self.with("sweeper", run, "sends SendTaskSuccess", Class::Plain, |state| {
                     state.send_wake(run, row.token)

@@ -6,6 +6,7 @@
 pub mod bounds;
 mod checker;
 mod conclude;
+mod freeze;
 mod mistake;
 mod people;
 mod properties;

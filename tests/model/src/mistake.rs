@@ -27,6 +27,8 @@ pub enum Mistake {
     NoClaim,
     /// A task that meets a claim applies all the same.
     ClaimIsOverwritten,
+    /// A task takes a claim that another task of the same run has left for its own.
+    ClaimOfTheSameRun,
     /// `conclude` puts no tombstone where there is no claim.
     NoTombstone,
     /// `conclude` believes a receipt that says that nothing was done, before it looks at the claim.
@@ -55,6 +57,18 @@ pub enum Mistake {
     SweeperStartsNothing,
     /// The sweeper concludes runs whose execution is alive.
     SweeperGuesses,
+    /// Who freezes the gate answers without having written the locks again.
+    FreezeLeavesTheLocks,
+    /// `authorize` does not hold its transaction against the lock that it read.
+    AuthorizeIgnoresLockVersion,
+    /// Whoever ends gives the lock to the head of the line, also while a freeze stands.
+    PassOnIgnoresFreeze,
+    /// `decide` does not look whether anything is frozen.
+    DecideIgnoresFreeze,
+    /// The sweeper does not look whether a lift has left a line behind.
+    SweeperLeavesTheLine,
+    /// `intake` takes in the receipt of a run that has ended.
+    IntakeRevives,
     /// A function that was given up puts its token over that of its successor.
     OldTokenWins,
 }

@@ -17,7 +17,9 @@ impl Turn<'_> {
                 let row = loaded.row;
                 let late = loaded.late == Some(true) && !self.made(Mistake::NobodyLooksAtTheClock);
                 let wrong = !digest_right && !self.made(Mistake::DecideIgnoresDigest);
-                if row.decision.is_some() || row.status != Status::AwaitingApproval || late || wrong {
+                let frozen =
+                    choice == Choice::Approve && self.state.frozen() && !self.made(Mistake::DecideIgnoresFreeze);
+                if row.decision.is_some() || row.status != Status::AwaitingApproval || late || wrong || frozen {
                     // Recorded in the run's chain; the run itself is not touched.
                     self.returns("decide: refused", Outcome::Done);
                 } else if choice == Choice::Reject {
@@ -25,7 +27,8 @@ impl Turn<'_> {
                     let decided = Process { row: RunRow { decision, ..row }, ..loaded };
                     self.finishing("decide reads, to reject", decided, ended(Status::Rejected));
                 } else {
-                    self.goes("decide reads, to approve", Process { pc: Pc::Commit, ..loaded });
+                    let checked = self.load_checked(loaded);
+                    self.goes("decide reads, to approve", Process { pc: Pc::Commit, ..checked });
                 }
             }
             (_, Some(_)) => match self.finish() {

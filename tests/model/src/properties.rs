@@ -28,6 +28,7 @@ const DECIDED_ONCE: &str = "a run is decided once";
 const WITHDRAWN_STAYS: &str = "a run that was withdrawn is never applied";
 const UNKNOWN_CLOSES: &str = "an unknown outcome closes the lock";
 const OPENED_BY_A_PERSON: &str = "a quarantined lock is opened by a person alone";
+const FROZEN_STAYS: &str = "once a freeze was answered, nothing is admitted, approved or ordered until it is lifted";
 const CAN_END: &str = "every open run can end, or waits for a person who is told";
 const NOT_SLEPT_THROUGH: &str = "an approval whose execution waits for it is never slept through";
 
@@ -48,6 +49,7 @@ pub const PROPERTIES: &[&str] = &[
     WITHDRAWN_STAYS,
     UNKNOWN_CLOSES,
     OPENED_BY_A_PERSON,
+    FROZEN_STAYS,
     CAN_END,
     NOT_SLEPT_THROUGH,
 ];
@@ -100,7 +102,10 @@ impl Protocols {
             if tasks.apply.iter().any(|task| task.may_apply()) && !holds {
                 return Some(NOT_WHILE_APPLYING);
             }
-            if queued != state.line.contains(&Some(run)) || queued && state.lock.lock == LockState::Free {
+            // Under a freeze, and until the line goes on after one, nobody holds the lock that they wait for.
+            let forgotten =
+                queued && state.lock.lock == LockState::Free && state.left.freezes == self.bounds.left.freezes;
+            if queued != state.line.contains(&Some(run)) || forgotten {
                 return Some(LINE_LOSES_NOBODY);
             }
             if row.status == Status::Applied && tasks.engines != 1 {
@@ -135,6 +140,11 @@ impl Protocols {
                 return Some(ONLY_AS_APPROVED);
             }
         }
+        let frozen = (0..2).any(|scope| from.answered[scope] && to.answered[scope]);
+        let goes_on = matches!(after.status, Status::Planning | Status::Approved | Status::Applying);
+        if frozen && (before.status != after.status && goes_on || before.plan_order != after.plan_order) {
+            return Some(FROZEN_STAYS);
+        }
         if before.there && before.status != after.status {
             self.taken.borrow_mut().insert((before.status, after.status, !self.applicable(run)));
             if self.applicable(run) && after.status == Status::Planning {
@@ -162,8 +172,9 @@ impl Protocols {
             return None;
         }
         match from.lock.lock {
-            // A plan only reads: a redrive after its tasks were found stopped may let one run on beside its successor.
-            LockState::Held(run) if !from.stopped(run, false) && self.bounds.left.redrives == 0 => {
+            // A plan only reads, as plan-only runs do beside any holder: one that a redrive starts after its run's tasks were
+            // found stopped may run on beside the next, and nobody takes it in.
+            LockState::Held(run) if !from.stopped(run, false) && from.left.redrives == self.bounds.left.redrives => {
                 Some(NOT_WHILE_PLANNING)
             }
             LockState::Quarantined(_) => {
@@ -182,6 +193,8 @@ impl Model for Protocols {
         State {
             runs: [RunRow::ABSENT; RUNS],
             lock: crate::Lock::FRESH,
+            gate_frozen: false,
+            answered: [false; 2],
             line: [None; RUNS],
             objects: Default::default(),
             tasks: Default::default(),
@@ -213,6 +226,9 @@ impl Model for Protocols {
                     Step::Decide(choice, digest_right) => turn.decide(choice, digest_right),
                     Step::Cancel => turn.cancel(),
                     Step::Acknowledge => turn.acknowledge(),
+                    Step::Freeze(scope) => turn.freeze(scope),
+                    Step::Lift(scope) => turn.lift(scope),
+                    Step::Resume => turn.resume(),
                 }
             }
         }
@@ -233,7 +249,12 @@ impl Model for Protocols {
                 asked: |_| true,
                 reached: |state| {
                     let closed = matches!(state.lock.lock, LockState::Quarantined(_));
-                    state.runs.iter().all(|row| !row.open() || closed && row.status == Status::Queued)
+                    let frozen = |row: &RunRow| match row.status {
+                        Status::Proposed | Status::Queued | Status::Approved => state.frozen(),
+                        Status::Planning => state.frozen() && !row.plan_order,
+                        _ => false,
+                    };
+                    state.runs.iter().all(|row| !row.open() || closed && row.status == Status::Queued || frozen(row))
                 },
                 // Nothing is broken for good, and nobody has to do anything.
                 by: &[Class::Plain, Class::Time],
@@ -259,14 +280,15 @@ impl Model for Protocols {
                 format!("{}{cancel} token {:?} in {:?}{wake}", row.status, row.token, execution.at)
             })
             .collect();
-        format!("{} | lock {:?}", runs.join("; "), state.lock.lock)
+        let frozen = if state.frozen() { ", frozen" } else { "" };
+        format!("{} | lock {:?}{frozen}", runs.join("; "), state.lock.lock)
     }
 }
 
-/// Whether a run is approved, its plan lives, and its execution waits to hear of it.
+/// Whether a run is approved and not frozen, its plan lives, and its execution waits to hear of it.
 fn approved_and_waited_for(state: &State, run: usize) -> bool {
     let Execution { at, .. } = state.executions[run];
-    state.runs[run].status == Status::Approved && !state.expired[run] && at == At::RequestApproval
+    state.runs[run].status == Status::Approved && !state.expired[run] && at == At::RequestApproval && !state.frozen()
 }
 
 impl Slot {

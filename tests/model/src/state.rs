@@ -121,11 +121,13 @@ pub struct Lock {
     pub fence: u8,
     /// The last place that was given out.
     pub tail: u8,
+    /// Whether the workspace is frozen.
+    pub frozen: bool,
 }
 
 impl Lock {
     /// The lock of a workspace that never had a run.
-    pub const FRESH: Self = Self { lock: LockState::Free, fence: 0, tail: 0 };
+    pub const FRESH: Self = Self { lock: LockState::Free, fence: 0, tail: 0, frozen: false };
 
     /// Gives the lock to a run and tells its fence.
     pub fn grant(&mut self, run: u8) -> u8 {
@@ -311,6 +313,15 @@ impl Execution {
     }
 }
 
+/// What a freeze is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// The workspace: it stands in its lock.
+    Workspace,
+    /// The gate as a whole: an item of its own, which is in no transaction's condition.
+    Gate,
+}
+
 /// A step of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
@@ -338,6 +349,12 @@ pub enum Step {
     Cancel,
     /// `acknowledge::acknowledge`.
     Acknowledge,
+    /// `freeze::freeze`, of what.
+    Freeze(Scope),
+    /// `freeze::lift`, of what.
+    Lift(Scope),
+    /// `freeze::resume`, and what `lift` does for each workspace once the gate's freeze is lifted.
+    Resume,
 }
 
 /// Where in a step a process is: what it does next.
@@ -363,6 +380,8 @@ pub enum Pc {
     ToldAgain,
     /// Releases the lock again; only ever with a mistake.
     Release,
+    /// Writes the lock as it is, as its next version.
+    RewriteLock,
 }
 
 /// How a run ends.
@@ -393,6 +412,8 @@ pub struct Process {
     pub lock: Option<Lock>,
     /// Whether it has the version that was read.
     pub lock_fresh: bool,
+    /// Whether a freeze stood when the lock was read.
+    pub frozen: bool,
     /// The head of the line as it was read.
     pub head: Option<u8>,
     /// Whether that run and its place have the versions that were read.
@@ -411,7 +432,8 @@ impl Hash for Process {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.row.hash(hasher);
         self.step.hash(hasher);
-        let flags = [self.row_fresh, self.lock_fresh, self.head_fresh, self.claimed, self.late == Some(true)];
+        let late = self.late == Some(true);
+        let flags = [self.row_fresh, self.lock_fresh, self.head_fresh, self.claimed, self.frozen, late];
         let flags = flags.iter().fold(0, |bits: u64, flag| bits << 1 | u64::from(*flag));
         let ending = self.ending.map_or(0, |ending| ending.status as u64 + 1);
         let small = [self.pc as u64, self.run.into(), self.token as u64, ending, self.head.map_or(0, u64::from)];
@@ -431,6 +453,7 @@ impl Process {
             row_fresh: false,
             lock: None,
             lock_fresh: false,
+            frozen: false,
             head: None,
             head_fresh: false,
             late: None,
@@ -466,6 +489,8 @@ pub struct Left {
     pub decisions: u8,
     /// Withdrawals.
     pub cancels: u8,
+    /// Freezes.
+    pub freezes: u8,
 }
 
 /// All there is.
@@ -475,6 +500,10 @@ pub struct State {
     pub runs: [RunRow; RUNS],
     /// The workspace's lock.
     pub lock: Lock,
+    /// Whether the gate as a whole is frozen.
+    pub gate_frozen: bool,
+    /// Whether a freeze has been answered, of the workspace and of the gate, and is not lifted.
+    pub answered: [bool; 2],
     /// The line: who stands at each place.
     pub line: [Option<u8>; RUNS],
     /// The objects.
@@ -541,6 +570,12 @@ impl State {
         let called = self.executions.iter_mut().map(|execution| &mut execution.step);
         let others = [&mut self.zombie, &mut self.sweeper];
         called.chain(others).chain(self.asked.iter_mut()).filter_map(Option::as_mut)
+    }
+
+    /// `freeze::stands`: whether a freeze stands over the workspace.
+    #[must_use]
+    pub const fn frozen(&self) -> bool {
+        self.lock.frozen || self.gate_frozen
     }
 
     /// Who is first in the line.

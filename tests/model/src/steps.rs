@@ -60,6 +60,17 @@ impl Turn<'_> {
         self.goes("is refused by the table: reads again", process);
     }
 
+    /// Leaves the token of a run that waits, unless it stands already, or the call was given up and its token is old.
+    fn waits(&mut self, what: &'static str, loaded: Process) {
+        if loaded.row.token == self.process.token {
+            self.returns("waits already", Outcome::Done);
+        } else if self.process.token == Token::Stale && !self.made(Mistake::OldTokenWins) {
+            self.returns("was given up: its token is old", Outcome::Done);
+        } else {
+            self.commits(what, loaded);
+        }
+    }
+
     /// Nothing to wait for: the execution that waits for this very call is woken. If that fails the call fails, and is made
     /// again: no message is lost here. Where the call was given up, nobody waits for it.
     fn wakes(&mut self, what: &'static str, next: At) {
@@ -73,21 +84,22 @@ impl Turn<'_> {
             Pc::Load => {
                 let loaded = self.load(false);
                 match loaded.row.status {
-                    Status::Proposed => {
-                        let loaded = self.load(applicable);
+                    Status::Proposed if applicable => {
+                        let loaded = self.load(true);
                         self.commits("admit reads a proposed run", loaded);
                     }
-                    Status::Queued if loaded.row.token == self.process.token => {
-                        self.returns("admit: parked", Outcome::Done);
+                    Status::Proposed if !self.state.frozen() => {
+                        let loaded = self.load_checked(loaded);
+                        self.commits("admit reads a proposed run", loaded);
                     }
-                    Status::Queued if self.process.token == Token::Stale && !self.made(Mistake::OldTokenWins) => {
-                        self.returns("admit was given up: its token is old", Outcome::Done);
+                    Status::Queued | Status::Proposed => self.waits("admit reads a waiting run", loaded),
+                    Status::Planning if !loaded.row.plan_order && self.state.frozen() => {
+                        self.waits("admit reads a frozen run", loaded);
                     }
-                    Status::Queued => self.commits("admit reads a queued run", loaded),
                     _ => self.wakes("admit wakes its execution", At::PreparePlan),
                 }
             }
-            Pc::Commit if row.status == Status::Queued => {
+            Pc::Commit if row.status != Status::Proposed || self.process.lock.is_none() => {
                 self.writes("admit replaces the token", RunRow { token: self.process.token, ..row }, Pc::Load);
             }
             _ => {
@@ -95,10 +107,10 @@ impl Turn<'_> {
                 let mut state = self.state.clone();
                 let mut what = "admit: admitted";
                 row.status = Status::Planning;
-                if let Some(mut lock) = self.process.lock {
+                if let Some(mut lock) = self.process.lock.filter(|_| applicable) {
                     let quarantined = matches!(lock.lock, LockState::Quarantined(_));
                     let free = lock.lock == LockState::Free || quarantined && self.made(Mistake::AdmitTakesQuarantined);
-                    if free && self.process.head.is_none() {
+                    if free && self.process.head.is_none() && !self.process.frozen {
                         row.fence = lock.grant(self.process.run);
                     } else {
                         what = "admit: queued";
@@ -128,11 +140,17 @@ impl Turn<'_> {
             Status::Planning if self.kind() == Kind::Applicable && !held => {
                 self.returns("prepare: the lock is not its own", Outcome::Failed);
             }
+            Status::Planning if self.state.frozen() && !loaded.row.plan_order => {
+                self.returns("prepare: frozen", Outcome::Frozen);
+            }
             // The order's bytes are the same however often they are written.
             Status::Planning if loaded.row.plan_order => {
                 self.returns("prepare writes the order", Outcome::Next(At::Plan))
             }
-            Status::Planning => self.commits("prepare reads", loaded),
+            Status::Planning => {
+                let loaded = self.load_checked(loaded);
+                self.commits("prepare reads", loaded);
+            }
             Status::Proposed | Status::Queued => self.returns("prepare: not admitted", Outcome::NotAdmitted),
             _ => self.returns("prepare: ended", Outcome::Failed),
         }
@@ -161,6 +179,7 @@ impl Turn<'_> {
                         }
                     },
                     Status::Evaluating => self.returns("intake: done", Outcome::Next(At::Project)),
+                    _ if self.made(Mistake::IntakeRevives) => self.commits("intake reads an ended run", loaded),
                     _ => self.returns("intake: ended", Outcome::Failed),
                 }
             }
@@ -241,15 +260,10 @@ impl Turn<'_> {
                     Status::Evaluating | Status::Reviewing if loaded.row.projection => {
                         self.commits("request-approval reads", loaded);
                     }
-                    Status::AwaitingApproval if loaded.row.token == self.process.token => {
-                        self.returns("request-approval: asked", Outcome::Done);
+                    Status::AwaitingApproval => self.waits("request-approval reads an asking run", loaded),
+                    Status::Approved if self.state.frozen() && !self.state.expired[self.run()] => {
+                        self.waits("request-approval reads a frozen run", loaded);
                     }
-                    Status::AwaitingApproval
-                        if self.process.token == Token::Stale && !self.made(Mistake::OldTokenWins) =>
-                    {
-                        self.returns("request-approval was given up: its token is old", Outcome::Done);
-                    }
-                    Status::AwaitingApproval => self.commits("request-approval reads an asking run", loaded),
                     status if status == Status::Approved || status.is_terminal() => {
                         self.wakes("request-approval wakes its execution", At::Authorize);
                     }
@@ -257,7 +271,8 @@ impl Turn<'_> {
                 }
             }
             _ => {
-                let asking = RunRow { status: Status::AwaitingApproval, token: self.process.token, ..row };
+                let status = if row.status == Status::Approved { row.status } else { Status::AwaitingApproval };
+                let asking = RunRow { status, token: self.process.token, ..row };
                 self.writes("request-approval: asks", asking, Pc::Load);
             }
         }
@@ -290,7 +305,14 @@ impl Turn<'_> {
                     Status::Approved if !self.made(Mistake::DecideIgnoresDigest) && !decided_on(&loaded.row) => {
                         self.returns("authorize: the record is not what it must be", Outcome::Failed);
                     }
-                    Status::Approved => self.commits("authorize reads", loaded),
+                    Status::Approved if self.state.frozen() => self.returns("authorize: frozen", Outcome::Frozen),
+                    Status::Approved if self.made(Mistake::AuthorizeIgnoresLockVersion) => {
+                        self.commits("authorize reads", loaded);
+                    }
+                    Status::Approved => {
+                        let loaded = self.load_checked(loaded);
+                        self.commits("authorize reads", loaded);
+                    }
                     _ => self.returns("authorize: ended", Outcome::Failed),
                 }
             }

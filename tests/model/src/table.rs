@@ -21,6 +21,8 @@ pub(crate) enum Outcome {
     NotApproved,
     /// See above.
     StillRunning,
+    /// See above.
+    Frozen,
     /// Another error.
     Failed,
 }
@@ -116,7 +118,13 @@ impl Turn<'_> {
         } else {
             self.state.head()
         };
-        Process { lock: Some(self.state.lock), lock_fresh: true, head, head_fresh: true, ..process }
+        Process { head, head_fresh: true, ..self.load_checked(process) }
+    }
+
+    /// Reads the lock, and then whether a freeze stands: not in one moment, but what the freeze was when the lock was read
+    /// is the worst of what it may be a little later.
+    pub(crate) fn load_checked(&self, process: Process) -> Process {
+        Process { lock: Some(self.state.lock), lock_fresh: true, frozen: self.state.frozen(), ..process }
     }
 
     /// Goes on to end the run, having read what `finish` reads.
@@ -165,6 +173,7 @@ impl Turn<'_> {
     /// `pass_on`: the head of the line gets the lock, or nobody.
     pub(crate) fn pass_on(&self, state: &mut State, lock: &mut Lock) {
         let head = if self.made(Mistake::PassOnForgetsTheLine) { None } else { self.process.head };
+        let head = head.filter(|_| !self.process.frozen || self.made(Mistake::PassOnIgnoresFreeze));
         let Some(next) = head else {
             lock.lock = LockState::Free;
             return;

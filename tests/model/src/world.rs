@@ -8,8 +8,8 @@ use crate::checker::{Action, Class};
 use crate::mistake::Mistake;
 use crate::properties::Protocols;
 use crate::state::{
-    ApplyReceipt, ApplyTask, At, ClaimHolder, Execution, LockState, Pc, PlanReceipt, PlanTask, Process, RunRow, Slot,
-    State, Step, Token,
+    ApplyReceipt, ApplyTask, At, ClaimHolder, Execution, LockState, Pc, PlanReceipt, PlanTask, Process, RunRow, Scope,
+    Slot, State, Step, Token,
 };
 use crate::table::Outcome;
 
@@ -61,8 +61,8 @@ impl State {
                 waits.executions[run as usize].waiting = true;
                 vec![waits]
             }
-            (At::PreparePlan, Outcome::NotAdmitted) => vec![self.entered(run, At::Admit)],
-            (At::Authorize, Outcome::NotApproved) => vec![self.entered(run, At::RequestApproval)],
+            (At::PreparePlan, Outcome::NotAdmitted | Outcome::Frozen) => vec![self.entered(run, At::Admit)],
+            (At::Authorize, Outcome::NotApproved | Outcome::Frozen) => vec![self.entered(run, At::RequestApproval)],
             (At::Conclude, Outcome::StillRunning) => vec![self.entered(run, At::Conclude), self.given_up(run)],
             _ => vec![self.given_up(run)],
         }
@@ -318,7 +318,8 @@ impl World<'_> {
             }
             ApplyTask::Checked { late } => {
                 let claims = |state: &mut State| state.objects[r].claim = Some(ClaimHolder::Runner);
-                let free = objects.claim.is_none() || mistake == Some(Mistake::ClaimIsOverwritten);
+                let own = mistake == Some(Mistake::ClaimOfTheSameRun) && objects.claim == Some(ClaimHolder::Runner);
+                let free = objects.claim.is_none() || own || mistake == Some(Mistake::ClaimIsOverwritten);
                 if mistake == Some(Mistake::NoClaim) {
                     on("applies without a claim", Class::Plain, ApplyTask::Claimed { late }, &nothing);
                 } else if free {
@@ -390,8 +391,34 @@ impl World<'_> {
                 ask(state, Step::Cancel);
             });
         }
+        if run == 0 {
+            self.freezes(place);
+        }
         if self.state.lock.lock == LockState::Quarantined(run) {
             self.with("person", run, "acknowledges", Class::Person, |state| ask(state, Step::Acknowledge));
+        }
+    }
+
+    /// Somebody freezes, or lifts what is frozen. One at a time: who comes second is refused.
+    fn freezes(&mut self, place: usize) {
+        let by = |process: &Process| matches!(process.step, Step::Freeze(_) | Step::Lift(_) | Step::Resume);
+        if self.state.asked.iter().flatten().any(by) {
+            return;
+        }
+        let scopes = [(Scope::Workspace, self.state.lock.frozen), (Scope::Gate, self.state.gate_frozen)];
+        for (scope, frozen) in scopes {
+            let (what, step) = match (frozen, scope) {
+                (false, Scope::Workspace) => ("freezes the workspace", Step::Freeze(scope)),
+                (false, Scope::Gate) => ("freezes the gate", Step::Freeze(scope)),
+                (true, Scope::Workspace) => ("lifts the workspace's freeze", Step::Lift(scope)),
+                (true, Scope::Gate) => ("lifts the gate's freeze", Step::Lift(scope)),
+            };
+            if frozen || self.state.left.freezes > 0 {
+                self.with("person", 0, what, Class::Person, |state| {
+                    state.left.freezes -= u8::from(!frozen);
+                    state.asked[place] = Some(Process::call(step, 0, Token::None));
+                });
+            }
         }
     }
 

@@ -35,6 +35,10 @@ explored! {
     two_runs_in_line: TWO_IN_LINE;
     three_runs_in_line: THREE_IN_LINE;
     a_run_beside_a_plan_only_one: BESIDE;
+    one_run_that_is_redriven: REDRIVEN;
+    one_run_that_is_frozen: FROZEN;
+    a_line_that_is_frozen: FROZEN_LINE;
+    a_plan_only_run_that_is_frozen: FROZEN_BESIDE;
 }
 
 /// Wider, and minutes long: `cargo test -p plangate-model -- --ignored`.

@@ -2,7 +2,9 @@
 
 #![expect(clippy::panic, clippy::print_stdout, reason = "what a test does, in a function that several share")]
 
-use plangate_model::bounds::{FUNCTIONS, ONE, SURFACES, TASKS, THREE_IN_LINE, TWO, TWO_IN_LINE};
+use plangate_model::bounds::{
+    FROZEN, FROZEN_BESIDE, FROZEN_LINE, FUNCTIONS, ONE, REDRIVEN, SURFACES, TASKS, THREE_IN_LINE, TWO, TWO_IN_LINE,
+};
 use plangate_model::{Bounds, Mistake, PROPERTIES, Protocols, check};
 
 const LIMIT: usize = 3_000_000;
@@ -71,6 +73,19 @@ mistakes! {
         breaks "every open run can end, or waits for a person who is told";
     nobody_starts: SweeperStartsNothing in ONE breaks "every open run can end, or waits for a person who is told";
     the_sweeper_guesses: SweeperGuesses in ONE breaks "no lock is freed while a plan's task may run";
+    a_freeze_is_answered_too_early: FreezeLeavesTheLocks in FROZEN_BESIDE
+        breaks "once a freeze was answered, nothing is admitted, approved or ordered until it is lifted";
+    an_order_overtakes_a_freeze: AuthorizeIgnoresLockVersion in FROZEN
+        breaks "once a freeze was answered, nothing is admitted, approved or ordered until it is lifted";
+    who_ends_lets_somebody_in_under_a_freeze: PassOnIgnoresFreeze in FROZEN_LINE
+        breaks "once a freeze was answered, nothing is admitted, approved or ordered until it is lifted";
+    somebody_approves_under_a_freeze: DecideIgnoresFreeze in FROZEN
+        breaks "once a freeze was answered, nothing is admitted, approved or ordered until it is lifted";
+    a_line_is_left_behind_by_a_lift: SweeperLeavesTheLine in FROZEN_LINE
+        breaks "every open run can end, or waits for a person who is told";
+    a_redriven_plan_revives_its_run: IntakeRevives in REDRIVEN
+        breaks "a terminal status is never left, and its record stays";
+    a_redriven_apply_applies_again: ClaimOfTheSameRun in REDRIVEN breaks "an engine applies at most once per run";
     an_old_token_wins: OldTokenWins in FUNCTIONS
         breaks "an approval whose execution waits for it is never slept through";
 }

@@ -58,6 +58,66 @@ async fn the_order_is_signed_and_the_same_however_often_it_is_asked_for() {
     assert!(first.task_role.contains("role/plangate/apply/"));
 }
 
+/// The gate has another key by the time that `authorize` is called again.
+struct NewKey;
+
+#[async_trait::async_trait]
+impl crate::authorize::Signer for NewKey {
+    async fn sign(&self, digest: &Digest) -> Result<plangate_gate::order::Signature, crate::workflow::WorkflowError> {
+        let algorithm = plangate_gate::order::SignatureAlgorithm::EcdsaSha256;
+        Ok(plangate_gate::order::Signature { key_id: "new".into(), algorithm, signature: digest.hex() })
+    }
+}
+
+#[tokio::test]
+async fn an_order_is_signed_once_whatever_key_the_gate_has_meanwhile() {
+    let keys = |world: &World, run: &RunId| -> Vec<String> {
+        let object = super::world::futures(crate::objects::Objects::get(
+            &world.objects,
+            &signatures_key(&world.workspace, run),
+            None,
+            1 << 20,
+        ));
+        let signatures = plangate_gate::order::Signatures::parse_untrusted(&object.unwrap().unwrap().bytes).unwrap();
+        signatures.signatures.into_iter().map(|signature| signature.key_id).collect()
+    };
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    assert_eq!(keys(&world, &run), ["k"]);
+    let again = crate::authorize::authorize(&world, &world, &NewKey, &run, at(8)).await.unwrap();
+    assert_eq!(
+        again,
+        world.authorize(&run, at(8)).await.unwrap(),
+        "it goes on, and the runner says whether that key is good"
+    );
+    assert_eq!(keys(&world, &run), ["k"]);
+
+    // Died before it had signed: the key of now signs.
+    let world = World::new().await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
+    let mut world = world;
+    world.faults = super::world::Faults::at(3, false);
+    assert!(world.authorize(&run, at(7)).await.is_err());
+    crate::authorize::authorize(&world, &world, &NewKey, &run, at(8)).await.unwrap();
+    assert_eq!(keys(&world, &run), ["new"]);
+}
+
+#[tokio::test]
+async fn an_order_by_a_key_that_was_retired_ends_the_run_with_nothing_applied() {
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let mut receipt = world.receipt(&run, Phase::Apply);
+    receipt.failure =
+        Some(failure(FailureReason::OrderKeyRetired, "the order was signed by `k`, which has been retired"));
+    world.write_receipt(&receipt);
+    world.conclude(&run, None).await.unwrap();
+    assert_eq!(outcome(&world, &run).await, (Status::Failed, Some("order-key-retired")));
+    assert_eq!(world.lock().await, LockState::Free);
+    assert!(!world.runner_claims(&run), "the tombstone stands on the claim: the key accepted again changes nothing");
+}
+
 #[tokio::test]
 async fn an_order_that_somebody_else_put_in_its_place_is_not_used() {
     let world = World::new().await;

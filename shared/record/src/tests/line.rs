@@ -106,6 +106,35 @@ async fn a_place_that_nobody_waits_in_keeps_nobody_waiting() {
     assert!(world.line().await.is_empty());
 }
 
+/// However many: nothing but foreign writes leaves any.
+#[tokio::test]
+async fn many_places_that_nobody_waits_in_keep_nobody_waiting() {
+    let world = World::new().await;
+    let (first, second) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::Applicable, 2).await);
+    world.admit(&first).await.unwrap();
+    let mut lock = crate::rows::LockRow::load(&world, &world.workspace).await.unwrap();
+    lock.lock.tail = 70;
+    world.store.transact(vec![lock.put().unwrap()]).await.unwrap();
+    for place in 1..=70 {
+        let stranger = RunId::new(at(0), [place; 10]);
+        let write = crate::rows::PlaceRow::append(&world.workspace, place.into(), &stranger).unwrap();
+        world.store.transact(vec![write]).await.unwrap();
+    }
+    world.admit(&second).await.unwrap();
+    world.conclude(&first, None).await.unwrap();
+    assert_eq!(world.lock().await, LockState::Held { run: second.clone() });
+    assert_eq!(world.line().await.len(), 50, "a transaction removes no more than twenty");
+
+    // Nobody waits at all: who comes then stands behind them, and the sweeper lets the line go on.
+    world.conclude(&second, None).await.unwrap();
+    let third = world.propose(Kind::Applicable, 3).await;
+    assert_eq!((world.lock().await, world.admit(&third).await.unwrap()), (LockState::Free, Admission::Parked));
+    let (swept, _) = sweep(&world, &world, &world.workflow, &world.tasks, at(20)).await.unwrap();
+    assert_eq!(swept.granted, 1);
+    assert_eq!(world.lock().await, LockState::Held { run: third.clone() });
+    assert!(world.workflow.woken.lock().unwrap().contains(&format!("admit {third}")));
+}
+
 #[tokio::test]
 async fn a_run_withdrawn_while_it_is_planned_keeps_the_lock_until_its_task_has_stopped() {
     let world = World::new().await;

@@ -4,6 +4,7 @@ mod apply;
 mod crashes;
 mod decisions;
 mod documents;
+mod freeze;
 mod line;
 mod rule_sets;
 mod world;
