@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::canonical::write_string;
+use crate::mask::Mask;
 use crate::value::Value;
 
 /// From this many characters on, a masked string is hidden inside longer ones too.
@@ -146,13 +147,21 @@ impl Echoes {
         self.alone.contains(text) || self.within.hits(text)
     }
 
-    /// Whether `value` must be hidden for what stands in it directly: its text, or one of its keys.
+    /// Whether `value` must be hidden for what stands in it directly: its text, its digits, or one of its keys.
     pub(crate) fn at(&self, value: &Value<'_>) -> bool {
         match value {
             Value::String(text) => self.in_text(text),
+            // Short numbers are too common to be anybody's secret that was read as a number.
+            Value::Number(digits) => digits.len() >= WITHIN && self.within.hits(digits),
             Value::Object(fields) => fields.iter().any(|(key, _)| self.in_text(key)),
             _ => false,
         }
+    }
+
+    /// Whether one of the keys of a mask is or contains a masked string: of what is not known yet, only the mask names
+    /// the keys.
+    pub(crate) fn in_keys(&self, mask: &Mask<'_>) -> bool {
+        mask.keys().iter().any(|(key, _)| self.in_text(key))
     }
 
     /// Whether anything at or under `value` must be hidden.
