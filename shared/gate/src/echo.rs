@@ -43,14 +43,15 @@ impl<'d> Masked<'d> {
     pub(crate) fn echoes(self) -> Echoes {
         let mut alone = BTreeSet::new();
         let mut within = BTreeSet::new();
-        for text in &self.strings {
+        // A secret that was read from a file ends in a newline; who copies it takes that off.
+        for text in self.strings.iter().flat_map(|text| [text.as_ref(), text.trim()]) {
             match text.chars().take(WITHIN).count() {
                 WITHIN.. => {
-                    let forms = as_encoded(text).into_iter().chain([text.to_string()]);
+                    let forms = as_encoded(text).into_iter().chain([text.to_owned()]);
                     within.extend(forms.map(|form| head(&form, LONGEST).to_owned()));
                 }
                 ALONE.. => {
-                    alone.insert(text.to_string());
+                    alone.insert(text.to_owned());
                 }
                 _ => {}
             }
@@ -144,7 +145,7 @@ impl Echoes {
 
     /// Whether `text` is or contains a masked string.
     pub(crate) fn in_text(&self, text: &str) -> bool {
-        self.alone.contains(text) || self.within.hits(text)
+        self.alone.contains(text) || self.alone.contains(text.trim()) || self.within.hits(text)
     }
 
     /// Whether `value` must be hidden for what stands in it directly: its text, its digits, or one of its keys.
@@ -190,6 +191,14 @@ mod tests {
         assert!(!echoes.in_text("abc"), "three characters are too common");
         assert!(echoes.in_text("xlängerü8x"), "characters are counted, not bytes");
         assert!(!echoes.in_text("hunter2"));
+    }
+
+    #[test]
+    fn white_space_around_a_secret_is_no_part_of_it() {
+        let echoes = echoes(&["hunter2-secret\n", " four\n", "    abc    "]);
+        assert!(echoes.in_text("postgres://u:hunter2-secret@db"));
+        assert!(echoes.in_text("four") && echoes.in_text("\tfour "));
+        assert!(!echoes.in_text("abc") && echoes.in_text("x    abc    "), "it still counts as it stands");
     }
 
     #[test]

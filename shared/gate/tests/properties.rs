@@ -109,7 +109,9 @@ fn changes() -> impl Strategy<Value = Value> {
     (sides, actions).prop_flat_map(|((before, after), actions)| {
         let before = before.unwrap_or(Value::Null);
         let after = after.unwrap_or(Value::Null);
-        (masks_for(&before), masks_for(&after), masks_for(&after)).prop_map(move |(bs, as_, unknown)| {
+        // Unknown masks name what is not in the value: of these more do not mirror it.
+        let unknown = prop_oneof![2 => masks_for(&after), 1 => masks()];
+        (masks_for(&before), masks_for(&after), unknown).prop_map(move |(bs, as_, unknown)| {
             json!({"actions": [actions], "before": before, "after": after, "before_sensitive": bs, "after_sensitive": as_, "after_unknown": unknown})
         })
     })
@@ -164,6 +166,18 @@ fn changed_elsewhere(document: &Value, noise: &Value) -> Value {
         output["before_sensitive"] = noise.clone();
     }
     document
+}
+
+/// Where in a document something stands, the whole of it included.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| pointers(field, &format!("{at}/{key}"), found)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(position, item)| pointers(item, &format!("{at}/{position}"), found));
+        }
+        _ => {}
+    }
 }
 
 /// The document's text with the keys of every object in reverse order.
@@ -313,6 +327,29 @@ proptest! {
         let said = outcome.findings().iter().map(ToString::to_string).collect::<String>();
         prop_assert!(!said.contains("token-"), "a finding carries no value: {}", said);
         let _ = parsed.outcome(PlanExit::Changes);
+    }
+
+    #[test]
+    fn any_json_in_any_place_is_refused_or_shown_and_judged(document in documents(), noise in values(), place in any::<prop::sample::Index>()) {
+        let mut document = document;
+        let mut places = Vec::new();
+        pointers(&document, "", &mut places);
+        let place: &String = place.get(&places);
+        *document.pointer_mut(place).unwrap() = noise;
+        let bytes = serde_json::to_vec(&document).unwrap();
+        match PlanDocument::parse_untrusted(&bytes) {
+            Ok(parsed) => {
+                let projection = Projection::of(&parsed, &Withhold::nothing());
+                let view = ProjectionView::parse(projection.bytes()).unwrap();
+                prop_assert!(text(&view, RenderStyle::Plain).ends_with(".\n"));
+                let _ = Guardrails::evaluate(Ok(&parsed), Some(&projection), &Policy::default(), &GuardContext::default());
+            }
+            Err(error) => {
+                let outcome = Guardrails::evaluate(Err(&error), None, &Policy::default(), &GuardContext::default());
+                prop_assert_eq!(outcome.findings().len(), 1);
+                prop_assert!(!error.to_string().contains("token-"), "{}", error);
+            }
+        }
     }
 
     #[test]
