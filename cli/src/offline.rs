@@ -6,7 +6,6 @@ use plangate_gate::document::PlanDocument;
 use plangate_gate::guardrails::{GuardContext, Guardrails};
 use plangate_gate::policy::{OwnRules, POLICY_LIMIT, Policy};
 use plangate_gate::projection::{Projection, Withhold};
-use plangate_gate::run::GuardrailRecord;
 use plangate_rules::Sandbox;
 use serde::Serialize;
 
@@ -109,8 +108,7 @@ pub(crate) fn guard(console: &Console, args: &Guard) -> Result<Exit, CliError> {
     let projected = document.as_ref().ok().map(|document| Projection::of(document, &withhold));
     let (document, projected, context) = (document.as_ref(), projected.as_ref(), GuardContext::default());
     let outcome = Guardrails::evaluate_with(&Sandbox::of_this_program(), document, projected, &policy, &context);
-    let own_rules = policy.own_rules.as_ref().map(OwnRules::digest);
-    let record = GuardrailRecord { own_rules, ..outcome.record(policy.digest()) };
+    let record = outcome.record(policy.digest(), policy.own_rules.as_ref().map(OwnRules::digest));
     if console.json {
         console.out_json(&record)?;
     } else if record.eligible {

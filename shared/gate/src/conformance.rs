@@ -130,13 +130,14 @@ impl CaseFiles<'_> {
         let withhold =
             Withhold::of(&case.withhold).map_err(|_| Broken::Unfit("withholds by a pattern that is none"))?;
         let projection = document.as_ref().ok().map(|document| Projection::of(document, &withhold));
+        let mut failed = None;
         if let (Some(code), Ok(document)) = (case.exit_code, &document) {
             let exit =
                 PlanExit::try_from(code).map_err(|_| Broken::Unfit("has an exit code that is neither 0 nor 2"))?;
             let outcome = match document.outcome(exit) {
                 Ok(PlanOutcome::Changes) => "changes",
                 Ok(PlanOutcome::NoChanges) => "no_changes",
-                Err(error) => error.reason(),
+                Err(error) => failed.insert(error).reason(),
             };
             same("the outcome", expected.outcome.as_deref(), Some(outcome))?;
             checks += 1;
@@ -147,8 +148,13 @@ impl CaseFiles<'_> {
         if let Some(bytes) = self.policy {
             let policy = Policy::parse_untrusted(bytes).map_err(|_| Broken::Unfit("has a policy that is none"))?;
             let context = GuardContext { manages_gate: case.manages_gate, ..GuardContext::default() };
-            let outcome = Guardrails::evaluate_with(engine, document.as_ref(), projection.as_ref(), &policy, &context);
-            same("the findings", Some(&expected.findings), Some(&outcome.record(policy.digest()).findings))?;
+            // A run that fails is judged by why: its document gives no projection to anybody.
+            let (judged, shown) = match &failed {
+                Some(error) => (Err(error), None),
+                None => (document.as_ref(), projection.as_ref()),
+            };
+            let outcome = Guardrails::evaluate_with(engine, judged, shown, &policy, &context);
+            same("the findings", Some(&expected.findings), Some(&outcome.record(policy.digest(), None).findings))?;
             same("eligibility", expected.eligible, Some(outcome.is_eligible()))?;
             checks += 1;
         } else if expected.eligible.is_some() || !expected.findings.is_empty() {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::canonical::write_string;
+use crate::mask::Mask;
 use crate::value::Value;
 
 /// From this many characters on, a masked string is hidden inside longer ones too.
@@ -42,14 +43,15 @@ impl<'d> Masked<'d> {
     pub(crate) fn echoes(self) -> Echoes {
         let mut alone = BTreeSet::new();
         let mut within = BTreeSet::new();
-        for text in &self.strings {
+        // A secret that was read from a file ends in a newline; who copies it takes that off.
+        for text in self.strings.iter().flat_map(|text| [text.as_ref(), text.trim()]) {
             match text.chars().take(WITHIN).count() {
                 WITHIN.. => {
-                    let forms = as_encoded(text).into_iter().chain([text.to_string()]);
+                    let forms = as_encoded(text).into_iter().chain([text.to_owned()]);
                     within.extend(forms.map(|form| head(&form, LONGEST).to_owned()));
                 }
                 ALONE.. => {
-                    alone.insert(text.to_string());
+                    alone.insert(text.to_owned());
                 }
                 _ => {}
             }
@@ -143,16 +145,24 @@ impl Echoes {
 
     /// Whether `text` is or contains a masked string.
     pub(crate) fn in_text(&self, text: &str) -> bool {
-        self.alone.contains(text) || self.within.hits(text)
+        self.alone.contains(text) || self.alone.contains(text.trim()) || self.within.hits(text)
     }
 
-    /// Whether `value` must be hidden for what stands in it directly: its text, or one of its keys.
+    /// Whether `value` must be hidden for what stands in it directly: its text, its digits, or one of its keys.
     pub(crate) fn at(&self, value: &Value<'_>) -> bool {
         match value {
             Value::String(text) => self.in_text(text),
+            // Short numbers are too common to be anybody's secret that was read as a number.
+            Value::Number(digits) => digits.len() >= WITHIN && self.within.hits(digits),
             Value::Object(fields) => fields.iter().any(|(key, _)| self.in_text(key)),
             _ => false,
         }
+    }
+
+    /// Whether one of the keys of a mask is or contains a masked string: of what is not known yet, only the mask names
+    /// the keys.
+    pub(crate) fn in_keys(&self, mask: &Mask<'_>) -> bool {
+        mask.keys().iter().any(|(key, _)| self.in_text(key))
     }
 
     /// Whether anything at or under `value` must be hidden.
@@ -181,6 +191,14 @@ mod tests {
         assert!(!echoes.in_text("abc"), "three characters are too common");
         assert!(echoes.in_text("xlängerü8x"), "characters are counted, not bytes");
         assert!(!echoes.in_text("hunter2"));
+    }
+
+    #[test]
+    fn white_space_around_a_secret_is_no_part_of_it() {
+        let echoes = echoes(&["hunter2-secret\n", " four\n", "    abc    "]);
+        assert!(echoes.in_text("postgres://u:hunter2-secret@db"));
+        assert!(echoes.in_text("four") && echoes.in_text("\tfour "));
+        assert!(!echoes.in_text("abc") && echoes.in_text("x    abc    "), "it still counts as it stands");
     }
 
     #[test]

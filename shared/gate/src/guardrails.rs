@@ -25,7 +25,7 @@ const RECORDED: usize = 100;
 const RECORDED_BYTES: usize = 64 * 1024;
 
 /// The version of the rules below. It changes whenever any plan could be judged differently.
-const VERSION: &str = "2";
+const VERSION: &str = "3";
 
 /// The rules, as a set with a name: what a run's record says that it was judged by (`R33`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,8 @@ impl Eligible {
         self.policy
     }
 
-    /// What the guardrails wrote into a run's record, taken up again by another step of that run.
+    /// What the guardrails wrote into a run's record, taken up again by another step of that run. Outside of this crate
+    /// such a record is made by [`Outcome::record`], or read from where it was stored.
     ///
     /// None unless the record says eligible without any finding, by exactly the rules that are in force here.
     #[must_use]
@@ -154,6 +155,11 @@ impl Guardrails {
                 own::check(engine, rules, projection, &mut findings);
             }
         }
+        // What is not shown in the projection is not told in a finding: an address may hold an echo.
+        for finding in &mut findings {
+            let shown = |address: String| projection.map(|made| made.names().shown(&address).to_owned());
+            finding.address = finding.address.take().and_then(shown);
+        }
         if findings.is_empty() {
             return Outcome::Eligible(Eligible { policy: policy.digest() });
         }
@@ -164,6 +170,12 @@ impl Guardrails {
 }
 
 impl Outcome {
+    /// What is decided where the rules cannot be asked at all: a person looks (`R32`).
+    #[must_use]
+    pub fn not_judged() -> Self {
+        Self::Ineligible(vec![Finding::plan(Reason::GuardrailError)])
+    }
+
     /// Whether automatic approval may be considered.
     #[must_use]
     pub const fn is_eligible(&self) -> bool {
@@ -179,9 +191,9 @@ impl Outcome {
         }
     }
 
-    /// What the run's record keeps. `policy` is the digest of the policy that judged.
+    /// What the run's record keeps. `policy` is the digest of the policy that judged, `own_rules` that of its own rules.
     #[must_use]
-    pub fn record(&self, policy: Digest) -> GuardrailRecord {
+    pub fn record(&self, policy: Digest, own_rules: Option<Digest>) -> GuardrailRecord {
         let findings = self.findings();
         let mut bytes = 0;
         // However long its names are and however they are escaped, an outcome fits into the record of its run.
@@ -192,7 +204,7 @@ impl Outcome {
         GuardrailRecord {
             rule_set: Guardrails::rule_set().into(),
             policy,
-            own_rules: None,
+            own_rules,
             eligible: self.is_eligible(),
             findings: findings.iter().take(RECORDED).map(FindingRecord::from).take_while(fits).collect(),
             findings_total: findings.len() as u64,

@@ -333,6 +333,9 @@ mod tests {
             r#"{"schema":"plangate.policy.v1","own_rules":{"modules":{}}}"#,
             r#"{"schema":"plangate.policy.v1","own_rules":{"modules":{"a.txt":"package main"}}}"#,
             r#"{"schema":"plangate.policy.v1"} x"#,
+            r#"["plangate.policy.v1"]"#,
+            r#"{"schema":"plangate.policy.v1","max_changes":[null]}"#,
+            r#"{"schema":"plangate.policy.v1","protect":[[["*"],[],["delete"]]]}"#,
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }

@@ -5,6 +5,7 @@
 //! digest is what an approval names.
 
 mod marks;
+mod names;
 mod plan_shape;
 mod shape;
 mod view;
@@ -16,6 +17,7 @@ use crate::documents::Withheld;
 use crate::echo::Masked;
 use crate::pattern::{Pattern, PatternError};
 
+pub(crate) use names::Names;
 pub(crate) use plan_shape::plan_shape;
 pub(crate) use shape::count;
 pub use shape::{Attribute, Counts, OutputChange, ResourceChange, Shown};
@@ -67,6 +69,7 @@ impl Withhold {
 pub struct Projection {
     bytes: Vec<u8>,
     counts: Counts,
+    names: Names,
 }
 
 impl Projection {
@@ -87,6 +90,10 @@ impl Projection {
             }
         }
         let echoes = masked.echoes();
+        // What is only in findings comes last, and so changes no byte of what is shown.
+        let facts = document.facts();
+        let rows = planned.rows.iter().map(|row| &row.address);
+        let names = Names::of(rows.chain(&facts.drift).chain(&facts.failed_checks).map(AsRef::as_ref), &echoes);
 
         let shown = || planned.rows.iter().filter(|row| !row.change.actions.is_no_op());
         let counts = count(shown().map(|row| &row.change.actions));
@@ -98,7 +105,7 @@ impl Projection {
             shown().map(|row| {
                 let withheld = withhold.paths_for(&row.kind);
                 ResourceChange {
-                    address: row.address.as_ref().into(),
+                    address: names.shown(&row.address).into(),
                     kind: row.kind.as_ref().into(),
                     actions: row.change.actions.clone(),
                     attributes: Lens::new(&echoes, &withheld).attributes(&row.change),
@@ -106,7 +113,7 @@ impl Projection {
             }),
         );
         write::close(&mut bytes);
-        Self { bytes, counts }
+        Self { bytes, counts, names }
     }
 
     /// The canonical bytes, for every consumer (`R28`).
@@ -125,6 +132,11 @@ impl Projection {
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::of(&self.bytes)
+    }
+
+    /// The addresses of the document as they are shown, in findings too.
+    pub(crate) const fn names(&self) -> &Names {
+        &self.names
     }
 
     /// How many resources are created, updated, deleted and replaced.

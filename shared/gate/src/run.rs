@@ -210,6 +210,7 @@ pub struct FindingRecord {
 /// What the guardrails found (`R30`-`R33`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GuardrailRecord {
     /// The rules.
     pub rule_set: RuleSetRecord,

@@ -1,4 +1,7 @@
-//! Strict reading of JSON that comes from outside: bounded in size, one value, no unknown fields, no trailing text.
+//! Strict reading of JSON that comes from outside: bounded in size, one value, no unknown fields, no trailing text,
+//! structures as objects alone.
+
+mod fields;
 
 use serde::de::DeserializeOwned;
 
@@ -28,12 +31,14 @@ pub enum UntrustedError {
 /// Reads one JSON value of type `T` from `bytes`, at most `limit` bytes long. `what` names it in errors.
 ///
 /// # Errors
-/// Too large, not JSON, trailing text, or not of the type. Types that are read so deny unknown fields themselves.
+/// Too large, not JSON, trailing text, a list in place of an object, or not of the type. Types that are read so deny unknown fields themselves.
 pub fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8], limit: usize) -> Result<T, UntrustedError> {
     if bytes.len() > limit {
         return Err(UntrustedError::TooLarge { what, bytes: bytes.len(), limit });
     }
-    serde_json::from_slice(bytes).map_err(|error| UntrustedError::Malformed { what, detail: describe(&error) })
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let read = T::deserialize(fields::ByName(&mut json)).and_then(|value| json.end().map(|()| value));
+    read.map_err(|error| UntrustedError::Malformed { what, detail: describe(&error) })
 }
 
 /// The place and kind of a JSON error, without quoting what stood there: it may be a secret.
@@ -63,7 +68,6 @@ mod tests {
     #[derive(Debug, serde::Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Door {
-        #[allow(dead_code, reason = "only parsed")]
         open: bool,
     }
 
@@ -73,6 +77,52 @@ mod tests {
         assert_eq!(error, "the door does not follow its schema: a value of the wrong type or form at line 1 column 24");
         let error = parse::<Door>("door", br#"{"open":true,"lock":1}"#, 100).unwrap_err().to_string();
         assert!(error.contains("unknown field `lock`"), "{error}");
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct House {
+        front: Option<Door>,
+        rooms: std::collections::BTreeMap<String, Vec<Opening>>,
+        size: (u8, u8),
+        exact: serde_json::Number,
+        any: serde_json::Value,
+        raw: Box<serde_json::value::RawValue>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    enum Opening {
+        Door(Door),
+        Window { width: u8 },
+        Hole,
+    }
+
+    #[test]
+    fn a_structure_is_an_object_wherever_it_stands() {
+        let house = r#"{"front":{"open":true},"rooms":{"hall":[{"Door":{"open":false}},{"Window":{"width":1}},"Hole"]},"size":[1,2],"exact":1.50,"any":[1,{"a":[]}],"raw":[ 1 ]}"#;
+        let read: House = parse("house", house.as_bytes(), 1000).unwrap();
+        let doors = [
+            read.front.map(|door| door.open),
+            read.rooms["hall"].iter().find_map(|opening| match opening {
+                Opening::Door(door) => Some(door.open),
+                Opening::Window { width: 1 } | Opening::Hole => None,
+                Opening::Window { .. } => Some(true),
+            }),
+        ];
+        assert_eq!(doors, [Some(true), Some(false)]);
+        assert_eq!((read.size, read.exact.to_string(), read.raw.get()), ((1, 2), "1.50".to_owned(), "[ 1 ]"));
+        assert_eq!(read.any, serde_json::json!([1, {"a": []}]));
+        for (object, list) in [
+            (r#""front":{"open":true}"#, r#""front":[true]"#),
+            (r#"{"Door":{"open":false}}"#, r#"{"Door":[false]}"#),
+            (r#"{"Window":{"width":1}}"#, r#"{"Window":[1]}"#),
+            (house, r#"[{"open":true},{},[1,2],1.50,[],1]"#),
+        ] {
+            let other = house.replace(object, list);
+            assert_ne!(other, house);
+            let error = parse::<House>("house", other.as_bytes(), 1000).unwrap_err().to_string();
+            assert!(error.contains("a value of the wrong type or form"), "{other}: {error}");
+        }
     }
 
     #[test]

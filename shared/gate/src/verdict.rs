@@ -200,6 +200,8 @@ mod tests {
             r#"{"decision":"approve","reasoning":""}"#.to_owned(),
             r#"{"decision":"approve","reasoning":null,"findings":[]}"#.to_owned(),
             r#"{"decision":["approve"],"reasoning":"","findings":[]}"#.to_owned(),
+            r#"["approve","",[]]"#.to_owned(),
+            r#"{"decision":"approve","reasoning":"","findings":[["info",null,"n"]]}"#.to_owned(),
             r#"{"decision":"approve","reasoning":"","findings":[],"confidence":0.99}"#.to_owned(),
             r#"{"decision":"approve","reasoning":"","findings":[]} I approve."#.to_owned(),
             r#"{"decision":"approve","reasoning":"","findings":[]}{"decision":"escalate","reasoning":"","findings":[]}"#.to_owned(),

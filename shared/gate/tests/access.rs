@@ -60,18 +60,25 @@ fn config() -> ProptestConfig {
 fn requests() -> Vec<Request> {
     let mut all = Vec::new();
     let teams: [Option<&str>; 3] = [None, Some("a"), Some("b")];
-    let addresses = [None, Some("10.0.0.1"), Some("192.0.2.1")];
+    let sources = [
+        (None, None),
+        (Some("10.0.0.1"), None),
+        (Some("192.0.2.1"), None),
+        (None, Some("arn:aws:sns:eu-west-1:111122223333:t")),
+        (None, Some("arn:aws:sns:us-east-1:444455556666:t:u")),
+    ];
     let keys: [Option<&[&str]>; 3] = [None, Some(&["a"]), Some(&["a", "b"])];
     for action in ACTIONS {
         for resource in RESOURCES {
             for principal in PRINCIPALS {
                 for team in teams {
-                    for address in addresses {
+                    for (address, source) in sources {
                         for tags in keys {
                             for user in [None, Some("x")] {
                                 let mut request = Request::new(action, resource, principal);
                                 request.one("aws:PrincipalTag/team", team);
                                 request.one("aws:SourceIp", address);
+                                request.one("aws:SourceArn", source);
                                 request.one("aws:username", user);
                                 request.many("aws:TagKeys", tags);
                                 all.push(request);
@@ -126,6 +133,14 @@ fn conditions() -> impl Strategy<Value = Option<Value>> {
         "StringNotLikeIfExists",
         "StringEqualsIgnoreCase",
     ];
+    const ARNS: &[&str] = &[
+        "arn:aws:sns:*:111122223333:*",
+        "arn:aws:sns:eu-west-1:111122223333:t",
+        "arn:aws:sns:*:*:t",
+        "arn:*:*:*:*:*",
+        "arn:aws:sns",
+        "*",
+    ];
     const SETS: &[&str] = &[
         "ForAllValues:StringEquals",
         "ForAnyValue:StringEquals",
@@ -137,6 +152,7 @@ fn conditions() -> impl Strategy<Value = Option<Value>> {
         one(TEXT, "aws:PrincipalTag/team", &["a", "b", "A", "*", "?", "${aws:username}"]),
         one(TEXT, "aws:PRINCIPALTAG/TEAM", &["a", "b"]),
         one(&["IpAddress", "NotIpAddress"], "aws:SourceIp", &["10.0.0.0/8", "10.0.0.1", "0.0.0.0/0", "192.0.2.0/24"]),
+        one(&["ArnLike", "ArnEquals", "ArnNotLike"], "aws:SourceArn", ARNS),
         one(SETS, "aws:TagKeys", &["a", "b", "c", "*"]),
         one(&["Null"], "aws:SourceIp", &["true", "false"]),
     ];

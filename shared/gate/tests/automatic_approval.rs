@@ -17,13 +17,18 @@ use plangate_gate::verdict::{AutomaticApproval, Verdict};
 const CLEAN: &str = r#"{"format_version":"1.2","resource_changes":[{"address":"random_pet.name","type":"random_pet","change":{"actions":["update"],"before":{"prefix":"a"},"after":{"prefix":"b"}}}]}"#;
 
 /// What a reviewer may bring about: its words, or a failure to give any.
-const ANSWERS: [Option<&str>; 9] = [
+const ANSWERS: [Option<&str>; 12] = [
     Some(r#"{"decision":"approve","reasoning":"fine","findings":[]}"#),
     Some(r#"{"decision":"escalate","reasoning":"look","findings":[]}"#),
     Some(r#"{"decision":"reject","reasoning":"no","findings":[]}"#),
     Some(r#"{"decision":"approve","reasoning":"fine","findings":[],"override_guardrails":true}"#),
     Some(r#"{"decision":"approve","reasoning":"fine","findings":[]} and more"#),
     Some(r#"{"decision":"approve"}"#),
+    Some(r#"{"decision":"approve","reasoning":"fine","findings":[{"severity":"critical","note":"n"}]}"#),
+    Some(r#"{"decision":"approve","reasoning":"fine","findings":[{"severity":"info","address":"a.b","note":"n"}]}"#),
+    Some(
+        r#"{"decision":"approve","reasoning":"fine","findings":[]}{"decision":"approve","reasoning":"fine","findings":[]}"#,
+    ),
     Some("approve"),
     Some(""),
     // No answer: an error, a timeout, a refusal, a rate limit.

@@ -20,8 +20,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::{Map, Value, json};
 
-/// Names for keys, ordinary and odd. None of them is a text of [`strings`].
-const KEYS: [&str; 7] = ["a", "b", "name", "a.b", "", "ключ", "q\"\n"];
+/// Names for keys, ordinary and odd. The last is a text of [`strings`].
+const KEYS: [&str; 8] = ["a", "b", "name", "a.b", "", "ключ", "q\"\n", "token-03-\"é\n<x>"];
 
 /// An engine that holds nothing against a plan, and gives no answer where its input is none or shows what is hidden.
 struct Sees(Vec<String>);
@@ -102,12 +102,16 @@ fn masks_for(value: &Value) -> BoxedStrategy<Value> {
 }
 
 fn changes() -> impl Strategy<Value = Value> {
-    let sides = (prop::option::weighted(0.8, objects()), prop::option::weighted(0.8, objects()));
+    // Of a resource there are objects; what else there may be is read too.
+    let side = || prop::option::weighted(0.8, prop_oneof![9 => objects(), 1 => values()]);
+    let sides = (side(), side());
     let actions = prop::sample::select(&["update", "create", "delete", "no-op", "dance"][..]);
     (sides, actions).prop_flat_map(|((before, after), actions)| {
         let before = before.unwrap_or(Value::Null);
         let after = after.unwrap_or(Value::Null);
-        (masks_for(&before), masks_for(&after), masks_for(&after)).prop_map(move |(bs, as_, unknown)| {
+        // Unknown masks name what is not in the value: of these more do not mirror it.
+        let unknown = prop_oneof![2 => masks_for(&after), 1 => masks()];
+        (masks_for(&before), masks_for(&after), unknown).prop_map(move |(bs, as_, unknown)| {
             json!({"actions": [actions], "before": before, "after": after, "before_sensitive": bs, "after_sensitive": as_, "after_unknown": unknown})
         })
     })
@@ -162,6 +166,18 @@ fn changed_elsewhere(document: &Value, noise: &Value) -> Value {
         output["before_sensitive"] = noise.clone();
     }
     document
+}
+
+/// Where in a document something stands, the whole of it included.
+fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| pointers(field, &format!("{at}/{key}"), found)),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(position, item)| pointers(item, &format!("{at}/{position}"), found));
+        }
+        _ => {}
+    }
 }
 
 /// The document's text with the keys of every object in reverse order.
@@ -242,6 +258,28 @@ proptest! {
     }
 
     #[test]
+    fn what_is_masked_stands_neither_in_an_address_nor_in_a_finding(document in documents(), keys in prop::collection::vec(strings(), 4)) {
+        let mut document = document;
+        for (row, key) in document["resource_changes"].as_array_mut().unwrap().iter_mut().zip(&keys) {
+            row["address"] = json!(format!("module.m[{}].t.n[0]", serde_json::to_string(key).unwrap()));
+        }
+        document["resource_drift"] = document["resource_changes"].clone();
+        let bytes = serde_json::to_vec(&document).unwrap();
+        let parsed = PlanDocument::parse_untrusted(&bytes).unwrap();
+        let projection = Projection::of(&parsed, &Withhold::nothing());
+        let outcome = Guardrails::evaluate(Ok(&parsed), Some(&projection), &Policy::default(), &GuardContext::default());
+        let said = outcome.findings().iter().map(ToString::to_string).collect::<String>();
+        let shown = String::from_utf8(projection.bytes().to_vec()).unwrap();
+        for secret in hidden_strings(&document) {
+            // Once as it stands in the address, once with the address as a string of the projection.
+            let quoted = serde_json::to_string(&secret).unwrap();
+            let twice = serde_json::to_string(quoted.trim_matches('"')).unwrap();
+            prop_assert!(!said.contains(quoted.trim_matches('"')), "{} in {}", quoted, said);
+            prop_assert!(!shown.contains(twice.trim_matches('"')), "{} in {}", twice, shown);
+        }
+    }
+
+    #[test]
     fn a_path_hidden_on_one_side_is_hidden_on_both(document in documents()) {
         let projected: Value = serde_json::from_slice(&project(&document)).unwrap();
         for resource in projected["resources"].as_array().unwrap() {
@@ -289,6 +327,29 @@ proptest! {
         let said = outcome.findings().iter().map(ToString::to_string).collect::<String>();
         prop_assert!(!said.contains("token-"), "a finding carries no value: {}", said);
         let _ = parsed.outcome(PlanExit::Changes);
+    }
+
+    #[test]
+    fn any_json_in_any_place_is_refused_or_shown_and_judged(document in documents(), noise in values(), place in any::<prop::sample::Index>()) {
+        let mut document = document;
+        let mut places = Vec::new();
+        pointers(&document, "", &mut places);
+        let place: &String = place.get(&places);
+        *document.pointer_mut(place).unwrap() = noise;
+        let bytes = serde_json::to_vec(&document).unwrap();
+        match PlanDocument::parse_untrusted(&bytes) {
+            Ok(parsed) => {
+                let projection = Projection::of(&parsed, &Withhold::nothing());
+                let view = ProjectionView::parse(projection.bytes()).unwrap();
+                prop_assert!(text(&view, RenderStyle::Plain).ends_with(".\n"));
+                let _ = Guardrails::evaluate(Ok(&parsed), Some(&projection), &Policy::default(), &GuardContext::default());
+            }
+            Err(error) => {
+                let outcome = Guardrails::evaluate(Err(&error), None, &Policy::default(), &GuardContext::default());
+                prop_assert_eq!(outcome.findings().len(), 1);
+                prop_assert!(!error.to_string().contains("token-"), "{}", error);
+            }
+        }
     }
 
     #[test]

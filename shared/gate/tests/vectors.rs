@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plangate_gate::conformance::CaseFiles;
-use plangate_gate::guardrails::NoRuleEngine;
+use plangate_gate::guardrails::{NoRuleEngine, Reason};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors")
@@ -43,5 +43,24 @@ fn every_vector_holds() {
     for number in 1..=14 {
         let prefix = format!("V{number:02}-");
         assert!(names.iter().any(|name| name.starts_with(&prefix)), "V{number} is missing");
+    }
+}
+
+#[test]
+fn every_reason_has_a_case_that_gives_it() {
+    let cases: Vec<serde_json::Value> = fs::read_dir(folder())
+        .unwrap()
+        .filter_map(|entry| fs::read(entry.unwrap().path().join("case.json")).ok())
+        .map(|bytes| serde_json::from_slice(&bytes).unwrap())
+        .collect();
+    for reason in Reason::ALL {
+        let gives = |case: &serde_json::Value| {
+            case["expected"]["findings"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|finding| finding["reason"] == reason.code())
+        };
+        assert!(cases.iter().any(gives), "no case gives `{}`", reason.code());
     }
 }

@@ -7,7 +7,7 @@ use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::policy::{OwnRules, Policy};
 use plangate_gate::projection::Projection;
-use plangate_gate::run::{Actor, FindingRecord, GuardrailRecord, Kind, PinnedWorkspace, Run};
+use plangate_gate::run::{Actor, GuardrailRecord, Kind, PinnedWorkspace, Run};
 use plangate_gate::time::Timestamp;
 use serde::Serialize;
 
@@ -139,8 +139,7 @@ async fn judge(
     }
     let (parsed, projection) = (parsed.as_ref(), projection.as_ref());
     let outcome = Guardrails::evaluate_with(engine, parsed, projection, &policy, &context(pinned));
-    let own_rules = policy.own_rules.as_ref().map(OwnRules::digest);
-    Ok(GuardrailRecord { own_rules, ..outcome.record(pinned.policy) })
+    Ok(outcome.record(pinned.policy, policy.own_rules.as_ref().map(OwnRules::digest)))
 }
 
 /// What the guardrails know of the workspace itself.
@@ -155,18 +154,11 @@ fn context(pinned: &PinnedWorkspace) -> GuardContext {
 
 /// The outcome where the rules could not be asked: ineligible (`R32`).
 fn not_judged(pinned: &PinnedWorkspace) -> GuardrailRecord {
-    GuardrailRecord {
-        rule_set: Guardrails::rule_set().into(),
-        policy: pinned.policy,
-        own_rules: None,
-        eligible: false,
-        findings: vec![FindingRecord { reason: "guardrail-error".to_owned(), address: None, path: None }],
-        findings_total: 1,
-    }
+    Outcome::not_judged().record(pinned.policy, None)
 }
 
 /// The outcome for a document that gives no projection: ineligible, with that reason.
 pub(crate) fn unprojected(error: &DocumentError, policy: &Policy, pinned: &PinnedWorkspace) -> GuardrailRecord {
     let outcome: Outcome = Guardrails::evaluate(Err(error), None, policy, &context(pinned));
-    outcome.record(pinned.policy)
+    outcome.record(pinned.policy, None)
 }

@@ -49,6 +49,16 @@ fn rules_that_never_end_or_eat_memory_give_no_answer_and_harm_nobody() {
 }
 
 #[test]
+fn rules_are_bounded_in_depth_and_in_what_they_say() {
+    let nested = format!("deny contains {}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    assert_eq!(judged(&nested), ["own-rule-error"], "a module that is nested without end");
+    let flood = "deny contains {\"id\": sprintf(\"r%d-%s\", [n, concat(\"\", [s | some i in numbers.range(1, 50); s := \"0123456789\"])])} if some n in numbers.range(1, 20000)";
+    assert_eq!(judged(flood), ["own-rule-error"], "more denials than an answer may have");
+    let many = judged("deny contains {\"id\": sprintf(\"r%d\", [n])} if some n in numbers.range(1, 500)");
+    assert_eq!(many.len(), 500, "many are all counted");
+}
+
+#[test]
 fn a_program_that_is_no_evaluator_gives_no_answer() {
     assert_eq!(Sandbox::of("/nowhere/to/be/found".into()).denials(&rules("deny contains 1"), b"{}"), None);
     assert_eq!(Sandbox::of("/bin/true".into()).denials(&rules("deny contains 1"), b"{}"), None);

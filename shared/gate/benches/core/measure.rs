@@ -47,7 +47,7 @@ impl FromStr for What {
 /// Measures `what` on the file: seconds, of each the shortest run, or bytes.
 pub(crate) fn run(what: What, path: &str) -> Outcome<Vec<f64>> {
     // Once on a small document: the program itself and what it sets up once are not the document's cost.
-    core(plans::document(10_000).as_bytes())?;
+    core(plans::document(10_000, plans::ORDINARY).as_bytes())?;
     let before = resident("VmRSS")?;
     let bytes = read(path)?;
     Ok(match what {

@@ -7,8 +7,10 @@
 
 use std::fmt::Write as _;
 
-/// How many of a hundred resources change.
-const CHANGING: u64 = 8;
+/// How many of a hundred resources change in an ordinary plan.
+pub(crate) const ORDINARY: u64 = 8;
+/// And in one in which everything does.
+pub(crate) const EVERYTHING: u64 = 100;
 
 /// A small generator of numbers (splitmix64): the documents must be the same everywhere.
 struct Dice(u64);
@@ -106,10 +108,10 @@ impl Resource {
         format!(r#"{{{},"schema_version":1,"values":{values},"sensitive_values":{mask}}}"#, self.head())
     }
 
-    fn changed(&self, dice: &mut Dice) -> String {
+    fn changed(&self, dice: &mut Dice, changing: u64) -> String {
         let Self { values, mask, .. } = self;
         let module = format!(r#"{},"module_address":"module.orders""#, self.head());
-        if dice.below(100) >= CHANGING {
+        if dice.below(100) >= changing {
             return format!(
                 r#"{{{module},"change":{{"actions":["no-op"],"before":{values},"after":{values},"after_unknown":{{}},"before_sensitive":{mask},"after_sensitive":{mask}}}}}"#
             );
@@ -144,8 +146,8 @@ fn data(dice: &mut Dice, number: usize) -> String {
     )
 }
 
-/// A plan document of about `size` bytes.
-pub(crate) fn document(size: usize) -> String {
+/// A plan document of about `size` bytes, in which so many of a hundred resources change.
+pub(crate) fn document(size: usize, changing: u64) -> String {
     let mut dice = Dice(size as u64);
     let [mut planned, mut prior, mut changes, mut blocks] = [const { String::new() }; 4];
     let mut number = 0;
@@ -156,7 +158,7 @@ pub(crate) fn document(size: usize) -> String {
         let joint = if number == 0 { "" } else { "," };
         let _ = write!(planned, "{joint}{}", resource.in_state());
         let _ = write!(prior, "{joint}{sources}{}", resource.in_state());
-        let _ = write!(changes, "{joint}{}", resource.changed(&mut dice));
+        let _ = write!(changes, "{joint}{}", resource.changed(&mut dice, changing));
         let _ = write!(blocks, "{joint}{}", resource.block);
         number += 1;
     }

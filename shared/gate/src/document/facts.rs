@@ -41,6 +41,8 @@ pub(crate) struct RowFacts<'a> {
     pub(crate) provider: Option<Cow<'a, str>>,
     /// Whether the entry has a `previous_address`.
     pub(crate) moved: bool,
+    /// That address: what is protected under it stays protected while it moves away.
+    pub(crate) previous: Option<Cow<'a, str>>,
     /// Whether the entry brings an existing object into the state.
     pub(crate) imported: bool,
     /// Whether a field had not the expected shape.
@@ -55,7 +57,13 @@ impl<'a> RowFacts<'a> {
                 Ok(provider) => self.provider = provider,
                 Err(NotUnderstood) => self.not_understood = true,
             },
-            "previous_address" => self.moved = present(reader)?,
+            "previous_address" => {
+                self.moved = reader.kind()? != Kind::Null;
+                match string(reader)? {
+                    Ok(address) => self.previous = address,
+                    Err(NotUnderstood) => self.not_understood = true,
+                }
+            }
             _ => reader.skip()?,
         }
         Ok(())

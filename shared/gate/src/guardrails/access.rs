@@ -90,3 +90,6 @@ fn holds_everything(value: &Value<'_>) -> bool {
         || value.elements().iter().any(holds_everything)
         || value.fields().iter().any(|(_, field)| holds_everything(field))
 }
+
+#[cfg(test)]
+mod tests;

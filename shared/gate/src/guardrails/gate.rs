@@ -19,7 +19,7 @@ pub(super) fn check(document: &PlanDocument<'_>, policy: &Policy, context: &Guar
         if row.change.actions.is_no_op() && !facts.moved && !facts.imported {
             continue;
         }
-        if names.in_text(&row.address) {
+        if names.in_text(&row.address) || facts.previous.as_deref().is_some_and(|old| names.in_text(old)) {
             findings.push(Finding::at(Reason::TouchesGate, row.address.as_ref()));
         }
         for attribute in names.attributes(&row.change) {

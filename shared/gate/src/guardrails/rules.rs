@@ -4,7 +4,7 @@ use crate::actions::Actions;
 use crate::document::PlanDocument;
 use crate::guardrails::finding::{Finding, Reason};
 use crate::pattern::Pattern;
-use crate::policy::{MaxChanges, Policy, ProtectedFrom};
+use crate::policy::{MaxChanges, Policy, Protect, ProtectedFrom};
 use crate::projection::count;
 
 /// Types that run programs by being read, opened or made. A remote state's backend can be configured to run one.
@@ -45,7 +45,10 @@ fn rows(document: &PlanDocument<'_>, policy: &Policy, findings: &mut Vec<Finding
         if actions.is_no_op() && !relocated {
             continue;
         }
-        for rule in policy.protect.iter().filter(|rule| rule.covers(&row.kind, address)) {
+        let covered = |rule: &&Protect| {
+            rule.covers(&row.kind, address) || facts.previous.as_deref().is_some_and(|old| rule.covers(&row.kind, old))
+        };
+        for rule in policy.protect.iter().filter(covered) {
             if let Some(reason) = protected(&rule.on, actions) {
                 found(reason);
             }

@@ -79,6 +79,27 @@ fn protection_names_what_would_be_done() {
 }
 
 #[test]
+fn what_moves_away_from_a_protected_address_is_protected_still() {
+    let document = plan(
+        r#"{"address":"app_db.spare","previous_address":"app_db.main","type":"app_db","change":{"actions":["delete"]}},
+           {"address":"app_db.kept","previous_address":"app_db.other","type":"app_db","change":{"actions":["no-op"]}}"#,
+        "",
+    );
+    let protected =
+        |on: &str| policy(&format!(r#""protect":[{{"addresses":["app_db.main","app_db.other"],"on":["{on}"]}}]"#));
+    let protect = |on: &str| Policy { protect: protected(on).protect, ..lenient() };
+    assert_eq!(reasons(&document, &protect("delete")), ["protected-resource-deleted app_db.spare"]);
+    assert_eq!(
+        reasons(&document, &protect("any")),
+        ["protected-resource-deleted app_db.spare", "protected-resource-changed app_db.kept"]
+    );
+    let gate = Policy { gate_resources: policy(r#""gate_resources":["app_db.main"]"#).gate_resources, ..lenient() };
+    assert_eq!(reasons(&document, &gate), ["touches-gate app_db.spare"]);
+    let odd = document.replace(r#""app_db.other""#, "7");
+    assert_eq!(reasons(&odd, &lenient()), ["guardrail-error app_db.kept"], "an address that is none");
+}
+
+#[test]
 fn the_default_policy_protects_everything_from_being_lost() {
     for (actions, word) in
         [(r#"["delete"]"#, "deleted"), (r#"["delete","create"]"#, "replaced"), (r#"["forget"]"#, "forgotten")]
@@ -324,9 +345,10 @@ fn access_that_plainly_gets_wider_is_called_so() {
 #[test]
 fn a_record_brings_eligibility_back_only_if_it_is_clean_and_by_these_rules() {
     let policy = Policy::default();
-    let record = judge(&plan(&row("random_pet", UPDATE), ""), &policy).record(policy.digest());
+    let record = judge(&plan(&row("random_pet", UPDATE), ""), &policy).record(policy.digest(), None);
     assert_eq!(Eligible::recorded(&record).map(|eligible| eligible.policy()), Some(policy.digest()));
-    let ineligible = judge(&plan(&row("random_pet", r#""actions":["delete"]"#), ""), &policy).record(policy.digest());
+    let ineligible =
+        judge(&plan(&row("random_pet", r#""actions":["delete"]"#), ""), &policy).record(policy.digest(), None);
     assert_eq!((ineligible.eligible, ineligible.findings_total), (false, 1));
     assert_eq!(Eligible::recorded(&ineligible), None);
     assert_eq!(Eligible::recorded(&GuardrailRecord { eligible: true, ..ineligible }), None);
@@ -338,8 +360,8 @@ fn a_record_brings_eligibility_back_only_if_it_is_clean_and_by_these_rules() {
 fn a_changed_table_is_another_rule_set() {
     // If this fails, the rules changed: give them a new version, then write its digest here.
     let rules = Guardrails::rule_set();
-    assert_eq!((rules.id, rules.version), ("plangate.guardrails", "2"));
-    assert_eq!(rules.digest.to_string(), "sha256:0a6d9eebc8424c2eb176e29109a5af0525c61f72306735ec224091757d8ca290");
+    assert_eq!((rules.id, rules.version), ("plangate.guardrails", "3"));
+    assert_eq!(rules.digest.to_string(), "sha256:d7e3d140f9751fedf8bccc634aba8433260305828bb56d390de55193c83f0f89");
 }
 
 /// An engine that gives one answer whatever it is asked.

@@ -162,6 +162,7 @@ impl<'l> Lens<'l> {
         place.hidden()
             || is_withheld(self.withheld, path)
             || [place.before, place.after].into_iter().flatten().any(|value| self.echoes.at(value))
+            || self.echoes.in_keys(place.unknown)
     }
 
     /// Appends the entries for one place and everything below it. Gives what all of it has in common, if anything.

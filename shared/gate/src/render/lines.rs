@@ -70,8 +70,9 @@ fn line(path: &str, before: Side<'_>, after: Side<'_>, lines: &mut Vec<Line>) {
             };
             (mark, format!("{} -> {}", value(before), value(after)))
         }
-        // Whether a hidden value changes is hidden too: it is always listed, without a mark.
-        (Some(Shown::Sensitive), Some(Shown::Sensitive)) => ("", shown(&Shown::Sensitive)),
+        // Whether a hidden value changes is hidden too (only one of three forms is projected): it is always listed,
+        // without a mark.
+        (Some(Shown::Sensitive), Some(Shown::Sensitive)) => ("", "(sensitive value, may change)".to_owned()),
         (Some(before), Some(after)) => ("~", format!("{} -> {}", shown(&before), shown(&after))),
         (None, Some(after)) => ("+", shown(&after)),
         (Some(before), None) => ("-", shown(&before)),

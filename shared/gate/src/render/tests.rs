@@ -36,7 +36,7 @@ fn a_plan_reads_as_people_know_it() {
   # module.a.aws_instance.web will be updated in place
   ~ module.a.aws_instance.web
       ~ ami         = "a" -> "b"
-        password    = (sensitive value)
+        password    = (sensitive value, may change)
       + ports[1]    = 443
       ~ tags.Name   = "x" -> "y"
       + tags["a.b"] = "2"

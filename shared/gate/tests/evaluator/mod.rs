@@ -143,6 +143,7 @@ fn condition(operator: &str, key: &str, values: &[String], request: &Request, mo
             }
             "StringLike" => filled(value, request, modern).is_some_and(|value| glob(&value, held)),
             "IpAddress" => within(value, held),
+            "ArnLike" | "ArnEquals" => arn(value, held),
             other => panic!("an operator of no policy here: {other}"),
         })
     };
@@ -153,6 +154,12 @@ fn condition(operator: &str, key: &str, values: &[String], request: &Request, mo
         (_, None) => negated,
         (_, Some(held)) => holds(&held[0]),
     }
+}
+
+/// Part by part; what has not all parts is like nothing.
+fn arn(pattern: &str, held: &str) -> bool {
+    let (wanted, parts): (Vec<_>, Vec<_>) = (pattern.splitn(6, ':').collect(), held.splitn(6, ':').collect());
+    wanted.len() == 6 && parts.len() == 6 && wanted.iter().zip(parts).all(|(wanted, part)| glob(wanted, part))
 }
 
 fn within(range: &str, address: &str) -> bool {

@@ -4,12 +4,14 @@ use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
 use plangate_gate::documents::DocumentKind;
 use plangate_gate::lifecycle::Status;
+use plangate_gate::projection::ProjectionView;
 use plangate_gate::run::{Choice, Kind};
 use plangate_wire::Reason;
 
 use super::world::{CREATES, NOTHING, World, at};
 use crate::error::Error;
 use crate::guard::Route;
+use crate::objects::Objects;
 use crate::store::{Store, Write};
 use plangate_gate::receipt::PlanExit;
 
@@ -133,6 +135,22 @@ async fn no_changes_ends_without_guardrails_or_approval() {
     assert_eq!(world.project(&run).await.unwrap(), crate::project::Projected::NoChanges);
     let ended = world.check_ended(&run).await;
     assert_eq!((ended.status, ended.guardrails, ended.projection), (Status::NoChanges, None, None));
+}
+
+#[tokio::test]
+async fn a_projection_over_budget_is_stored_whole_and_a_person_decides_on_it() {
+    let world = World::with(|workspace| workspace["automatic_approval"] = true.into()).await;
+    let policy = serde_json::json!({ "schema": "plangate.policy.v1", "projection_budget_bytes": 10 });
+    world.put(DocumentKind::Policy, "default", policy).await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.to_approval(&run).await;
+    let record = world.run(&run).await;
+    let (outcome, shown) = (record.guardrails.unwrap(), record.projection.unwrap().object);
+    assert!(!outcome.eligible && outcome.findings.iter().any(|finding| finding.reason == "projection-over-budget"));
+    let stored = Objects::get(&world.objects, &shown.key, None, 1 << 20).await.unwrap().unwrap().bytes;
+    assert!(ProjectionView::parse(&stored).is_ok(), "whole");
+    assert_eq!((Digest::of(&stored), stored.len() as u64), (shown.digest, shown.bytes));
+    world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
 }
 
 #[tokio::test]

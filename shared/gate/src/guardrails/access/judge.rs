@@ -92,8 +92,8 @@ impl Judge {
                 !word.is_some_and(|word| words.contains(&word))
             }
             Self::Ranges => ranges(before, after, steps).unwrap_or(true),
-            Self::GroupRules => rules(before, after, read::group_rules, steps).unwrap_or(true),
-            Self::AclRules => rules(before, after, read::acl_rules, steps).unwrap_or(true),
+            Self::GroupRules => rules(before, after, &GROUP_RULE, read::group_rules, steps).unwrap_or(true),
+            Self::AclRules => rules(before, after, &ACL_RULE, read::acl_rules, steps).unwrap_or(true),
         }
     }
 }
@@ -118,19 +118,51 @@ fn document(
 /// Policies of one thing: they apply together.
 fn documents(before: Option<&Value<'_>>, after: Option<&Value<'_>>, steps: &Steps) -> Result<bool, Unclear> {
     let all = |side: Option<&Value<'_>>| {
-        blocks(side)?.iter().try_fold(Document::empty(), |all, block| match block.field("policy") {
-            policy if is_nothing(policy) => Ok(all),
-            policy => policy.and_then(Value::text).ok_or(Unclear).and_then(Document::parse).map(|one| all.and(one)),
+        blocks(side, &["name", "policy"])?.iter().try_fold(Document::empty(), |all, block| {
+            match block.field("policy") {
+                policy if is_nothing(policy) => Ok(all),
+                policy => policy.and_then(Value::text).ok_or(Unclear).and_then(Document::parse).map(|one| all.and(one)),
+            }
         })
     };
     Ok(iam::widens(&all(before)?, &all(after)?, steps))
 }
 
-/// The blocks of an attribute, each an object.
-pub(super) fn blocks<'v, 'd>(side: Option<&'v Value<'d>>) -> Result<&'v [Value<'d>], Unclear> {
+/// What a block of a security group's rules holds.
+const GROUP_RULE: [&str; 9] = [
+    "cidr_blocks",
+    "description",
+    "from_port",
+    "ipv6_cidr_blocks",
+    "prefix_list_ids",
+    "protocol",
+    "security_groups",
+    "self",
+    "to_port",
+];
+/// What a block of a network's rules holds.
+const ACL_RULE: [&str; 9] = [
+    "action",
+    "cidr_block",
+    "from_port",
+    "icmp_code",
+    "icmp_type",
+    "ipv6_cidr_block",
+    "protocol",
+    "rule_no",
+    "to_port",
+];
+
+/// The blocks of an attribute, each an object in which nothing is said that is not `known` here.
+fn blocks<'v, 'd>(side: Option<&'v Value<'d>>, known: &[&str]) -> Result<&'v [Value<'d>], Unclear> {
+    let said = |(key, value): &(_, Value<'_>)| known.contains(&AsRef::<str>::as_ref(key)) || is_nothing(Some(value));
     match side {
         None | Some(Value::Null) => Ok(&[]),
-        Some(Value::Array(items)) if items.iter().all(|item| matches!(item, Value::Object(_))) => Ok(items),
+        Some(Value::Array(items))
+            if items.iter().all(|item| matches!(item, Value::Object(fields) if fields.iter().all(said))) =>
+        {
+            Ok(items)
+        }
         Some(_) => Err(Unclear),
     }
 }
@@ -145,7 +177,7 @@ fn members(before: Option<&Value<'_>>, after: Option<&Value<'_>>) -> bool {
 fn ranges(before: Option<&Value<'_>>, after: Option<&Value<'_>>, steps: &Steps) -> Result<bool, Unclear> {
     let range = |block: &Value<'_>| block.field("cidr").and_then(Value::text).and_then(Range::parse).ok_or(Unclear);
     let all = |side| -> Result<Vec<Rule>, Unclear> {
-        blocks(side)?.iter().map(|one| range(one).map(Rule::any_traffic)).collect()
+        blocks(side, &["cidr", "description"])?.iter().map(|one| range(one).map(Rule::any_traffic)).collect()
     };
     Ok(admits_more(&all(before)?, &all(after)?, steps))
 }
@@ -153,11 +185,12 @@ fn ranges(before: Option<&Value<'_>>, after: Option<&Value<'_>>, steps: &Steps) 
 fn rules(
     before: Option<&Value<'_>>,
     after: Option<&Value<'_>>,
+    known: &[&str],
     read: impl Fn(&Value<'_>) -> Option<Vec<Rule>>,
     steps: &Steps,
 ) -> Result<bool, Unclear> {
     let all = |side| -> Result<Vec<Rule>, Unclear> {
-        let read: Option<Vec<Vec<Rule>>> = blocks(side)?.iter().map(&read).collect();
+        let read: Option<Vec<Vec<Rule>>> = blocks(side, known)?.iter().map(&read).collect();
         Ok(read.ok_or(Unclear)?.concat())
     };
     Ok(admits_more(&all(before)?, &all(after)?, steps))

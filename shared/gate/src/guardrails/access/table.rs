@@ -150,7 +150,7 @@ const HARMLESS: [&str; 10] =
 const TARGETS: [&str; 1] = ["region"];
 
 /// Attributes that mean the same in every type that is not about access alone.
-const ANYWHERE: [(&str, Judge); 17] = [
+pub(super) const ANYWHERE: [(&str, Judge); 17] = [
     ("acl", Judge::Closed(&["", "private"])),
     ("allow_blob_public_access", Judge::Opens),
     ("assign_public_ip", Judge::Opens),
@@ -200,7 +200,7 @@ const fn policy(
 const POLICY: &[(&str, Judge)] = &[("policy", Judge::Document(Nothing))];
 
 /// All types, part by part.
-fn kinds() -> impl Iterator<Item = &'static Kind> {
+pub(super) fn kinds() -> impl Iterator<Item = &'static Kind> {
     identity::KINDS.iter().chain(resource::KINDS).chain(network::KINDS).chain(sharing::KINDS)
 }
 

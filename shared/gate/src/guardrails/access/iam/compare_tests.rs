@@ -170,6 +170,7 @@ fn conditions_are_compared_by_when_they_hold() {
         ),
         (r#"{"NotIpAddress":{"aws:SourceIp":"10.1.0.0/16"}}"#, r#"{"NotIpAddress":{"aws:SourceIp":"10.0.0.0/8"}}"#),
         (r#"{"ArnLike":{"k":"arn:aws:sns:*:1:*"}}"#, r#"{"ArnEquals":{"k":"arn:aws:sns:eu-west-1:1:t"}}"#),
+        (r#"{"ArnLike":{"k":["arn:aws:sns","*"]}}"#, r#"{"ArnLike":{"k":"*"}}"#),
         (r#"{"Bool":{"k":"true"}}"#, r#"{"Bool":{"k":true}}"#),
         (r#"{"ForAllValues:StringEquals":{"k":["a","b"]}}"#, r#"{"ForAllValues:StringEquals":{"k":["b"]}}"#),
     ] {
@@ -185,6 +186,10 @@ fn conditions_are_compared_by_when_they_hold() {
         (r#"{"StringEquals":{"k":"a"}}"#, r#"{"ForAllValues:StringEquals":{"k":"a"}}"#),
         (r#"{"StringEquals":{"k":"a"}}"#, r#"{"StringEquals":{"l":"a"}}"#),
         (r#"{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}"#, r#"{"IpAddress":{"aws:SourceIp":"0.0.0.0/0"}}"#),
+        // What an ARN without all its parts is like, nobody says.
+        (r#"{"ArnLike":{"k":"arn:aws:sns"}}"#, r#"{"ArnLike":{"k":"arn:aws:sns:eu-west-1:1:t"}}"#),
+        (r#"{"ArnLike":{"k":"*"}}"#, r#"{"ArnLike":{"k":"arn:aws:sns:eu-west-1:1:t"}}"#),
+        (r#"{"ArnNotLike":{"k":"arn:aws:sns:eu-west-1:1:t"}}"#, r#"{"ArnNotLike":{"k":"arn:aws:sns"}}"#),
         (r#"{"NumericLessThan":{"k":"5"}}"#, r#"{"NumericLessThan":{"k":"6"}}"#),
         (r#"{"Null":{"k":"true"}}"#, r#"{"Null":{"k":"false"}}"#),
     ] {

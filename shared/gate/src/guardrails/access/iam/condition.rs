@@ -160,7 +160,10 @@ fn operand(comparison: Comparison, text: &str, variables: bool) -> Result<Operan
         Comparison::EqualInAnyCase if text.contains("${") => Operand::Text(Glob::literal(text, variables)),
         Comparison::EqualInAnyCase => Operand::Text(Glob::literal(&text.to_ascii_lowercase(), variables)),
         Comparison::Like => Operand::Text(Glob::pattern(text, variables)),
-        Comparison::Arn => Operand::Arn(Resource::new(text, variables)),
+        // What is no whole ARN is only like itself.
+        Comparison::Arn => {
+            Resource::arn(text, variables).map_or_else(|| Operand::Text(Glob::literal(text, variables)), Operand::Arn)
+        }
         Comparison::Address => Operand::Address(Range::parse(text).ok_or(Unclear)?),
     })
 }

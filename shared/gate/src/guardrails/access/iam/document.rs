@@ -2,7 +2,7 @@
 
 use crate::guardrails::access::iam::condition::Condition;
 use crate::guardrails::access::iam::glob::Glob;
-use crate::guardrails::access::iam::principal::{Principal, Principals};
+use crate::guardrails::access::iam::principal::Principal;
 use crate::guardrails::access::iam::resource::Resource;
 use crate::guardrails::access::steps::Steps;
 use crate::json::Reader;
@@ -20,10 +20,10 @@ const WITHOUT_VARIABLES: &str = "2008-10-17";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::guardrails::access) struct Unclear;
 
-/// What actions, or resources, a statement speaks of.
+/// What principals, actions, or resources a statement speaks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Names<T> {
-    /// None are named: whatever the policy is attached to.
+    /// None are named: whoever or whatever the policy is attached to.
     Unnamed,
     /// These.
     In(Vec<T>),
@@ -64,14 +64,14 @@ macro_rules! pattern {
 pattern!(Glob);
 pattern!(Resource);
 
-impl<T: Pattern> Names<T> {
+impl<T: Clone> Names<T> {
+    /// Reads an element and the one with `Not` before it, of which one may be there.
     fn read(
-        named: Option<&Value<'_>>,
-        not_named: Option<&Value<'_>>,
-        pattern: impl Fn(&str) -> T,
+        statement: &Value<'_>,
+        [named, not_named]: [&str; 2],
+        list: impl Fn(&Value<'_>) -> Result<Vec<T>, Unclear>,
     ) -> Result<Self, Unclear> {
-        let list = |value| texts(value).map(|texts| texts.into_iter().map(&pattern).collect());
-        match (named, not_named) {
+        match (statement.field(named), statement.field(not_named)) {
             (None, None) => Ok(Self::Unnamed),
             (Some(value), None) => list(value).map(Self::In),
             (None, Some(value)) => list(value).map(Self::NotIn),
@@ -79,14 +79,16 @@ impl<T: Pattern> Names<T> {
         }
     }
 
-    /// The parts that can be covered one by one: each pattern that is named, or all as one.
+    /// The parts that can be covered one by one: each that is named, or all as one.
     pub(super) fn parts(&self) -> Vec<Self> {
         match self {
             Self::In(names) => names.iter().map(|name| Self::In(vec![name.clone()])).collect(),
             whole => vec![whole.clone()],
         }
     }
+}
 
+impl<T: Pattern> Names<T> {
     /// Whether every name that `part` speaks of is spoken of here.
     pub(super) fn covers(&self, part: &Self, steps: &Steps) -> bool {
         let each = |inner: &[T], outer: &[T]| {
@@ -113,7 +115,7 @@ impl<T: Pattern> Names<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) allow: bool,
-    pub(super) principals: Principals,
+    pub(super) principals: Names<Principal>,
     pub(super) actions: Names<Glob>,
     pub(super) resources: Names<Resource>,
     pub(super) conditions: Vec<Condition>,
@@ -180,7 +182,7 @@ impl Document {
         let equals = |(key, text, arn): &(&str, &str, bool)| Condition::equals(key, text, *arn);
         let conditions = conditions.iter().map(equals).collect::<Result<_, _>>()?;
         let actions = Names::In(vec![Glob::pattern(&action.to_ascii_lowercase(), false)]);
-        let principals = Principals::In(vec![who]);
+        let principals = Names::In(vec![who]);
         let statement = Statement { allow: true, principals, actions, resources: Names::Unnamed, conditions };
         Ok(Self { statements: vec![statement] })
     }
@@ -205,20 +207,19 @@ impl Statement {
             Some("Deny") => false,
             _ => return Err(Unclear),
         };
+        let principals = Names::read(value, ["Principal", "NotPrincipal"], Principal::list)?;
         // Actions have no case, and variables mean nothing in them.
-        let actions = Names::read(value.field("Action"), value.field("NotAction"), |text| {
-            Glob::pattern(&text.to_ascii_lowercase(), false)
-        })?;
+        let action = |text: &str| Glob::pattern(&text.to_ascii_lowercase(), false);
+        let actions = Names::read(value, ["Action", "NotAction"], |list| patterns(list, action))?;
         if actions == Names::Unnamed {
             return Err(Unclear);
         }
+        let resource = |text: &str| Resource::new(text, variables);
         Ok(Self {
             allow,
-            principals: Principals::read(value.field("Principal"), value.field("NotPrincipal"))?,
+            principals,
             actions,
-            resources: Names::read(value.field("Resource"), value.field("NotResource"), |text| {
-                Resource::new(text, variables)
-            })?,
+            resources: Names::read(value, ["Resource", "NotResource"], |list| patterns(list, resource))?,
             conditions: Condition::read_all(value.field("Condition"), variables)?,
         })
     }
@@ -228,6 +229,10 @@ impl Statement {
 fn only(value: &Value<'_>, names: &[&str]) -> Result<(), Unclear> {
     let Value::Object(fields) = value else { return Err(Unclear) };
     if fields.iter().all(|(key, _)| names.contains(&key.as_ref())) { Ok(()) } else { Err(Unclear) }
+}
+
+fn patterns<T>(value: &Value<'_>, pattern: impl Fn(&str) -> T) -> Result<Vec<T>, Unclear> {
+    Ok(texts(value)?.into_iter().map(pattern).collect())
 }
 
 /// A text, or a list of at least one text.

@@ -1,6 +1,6 @@
 //! Principals: who a statement speaks of.
 
-use crate::guardrails::access::iam::document::{Unclear, texts};
+use crate::guardrails::access::iam::document::{Names, Unclear, texts};
 use crate::value::Value;
 
 /// The kinds of principal that there are.
@@ -32,6 +32,22 @@ impl Principal {
         Self { kind: "Service", name: name.to_owned() }
     }
 
+    /// Reads the value of `Principal` or `NotPrincipal`.
+    pub(super) fn list(value: &Value<'_>) -> Result<Vec<Self>, Unclear> {
+        if value.text() == Some("*") {
+            return Ok(vec![Self::everybody()]);
+        }
+        let Value::Object(fields) = value else { return Err(Unclear) };
+        let mut found = Vec::new();
+        for (key, names) in fields {
+            let kind = KINDS.into_iter().find(|kind| kind == key).ok_or(Unclear)?;
+            for name in texts(names)? {
+                found.push(if kind == "AWS" { Self::aws(name) } else { Self { kind, name: name.to_owned() } });
+            }
+        }
+        if found.is_empty() { Err(Unclear) } else { Ok(found) }
+    }
+
     /// Whether every request by `other` is one by this. `*` is taken for every principal of the kind `AWS` and for no
     /// other: whether it reaches further where it stands alone depends on the service.
     fn covers(&self, other: &Self) -> bool {
@@ -39,36 +55,7 @@ impl Principal {
     }
 }
 
-/// Whom a statement speaks of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Principals {
-    /// Whoever the policy is attached to.
-    Unnamed,
-    /// These.
-    In(Vec<Principal>),
-    /// All but these.
-    NotIn(Vec<Principal>),
-}
-
-impl Principals {
-    /// Reads the values of `Principal` and `NotPrincipal`, of which one may be there.
-    pub(super) fn read(named: Option<&Value<'_>>, not_named: Option<&Value<'_>>) -> Result<Self, Unclear> {
-        match (named, not_named) {
-            (None, None) => Ok(Self::Unnamed),
-            (Some(value), None) => list(value).map(Self::In),
-            (None, Some(value)) => list(value).map(Self::NotIn),
-            (Some(_), Some(_)) => Err(Unclear),
-        }
-    }
-
-    /// The parts that can be covered one by one: each principal that is named, or all as one.
-    pub(super) fn parts(&self) -> Vec<Self> {
-        match self {
-            Self::In(names) => names.iter().map(|name| Self::In(vec![name.clone()])).collect(),
-            whole => vec![whole.clone()],
-        }
-    }
-
+impl Names<Principal> {
     /// Whether everybody whom `part` speaks of is spoken of here.
     pub(super) fn covers(&self, part: &Self) -> bool {
         let each = |inner: &[Principal], outer: &[Principal]| {
@@ -82,19 +69,4 @@ impl Principals {
             _ => false,
         }
     }
-}
-
-fn list(value: &Value<'_>) -> Result<Vec<Principal>, Unclear> {
-    if value.text() == Some("*") {
-        return Ok(vec![Principal::everybody()]);
-    }
-    let Value::Object(fields) = value else { return Err(Unclear) };
-    let mut found = Vec::new();
-    for (key, names) in fields {
-        let kind = KINDS.into_iter().find(|kind| kind == key).ok_or(Unclear)?;
-        for name in texts(names)? {
-            found.push(if kind == "AWS" { Principal::aws(name) } else { Principal { kind, name: name.to_owned() } });
-        }
-    }
-    if found.is_empty() { Err(Unclear) } else { Ok(found) }
 }

@@ -28,6 +28,14 @@ impl Resource {
         Self { whole, fields: Some(fields) }
     }
 
+    /// Reads a value of an ARN operator, which has all parts: what a shorter one matches is not known.
+    pub(super) fn arn(text: &str, variables: bool) -> Option<Self> {
+        let whole = Glob::pattern(text, variables);
+        let fields = whole.fields(FIELDS);
+        let is_arn = fields.len() == FIELDS && fields.first() == Some(&Glob::literal("arn", variables));
+        is_arn.then_some(Self { whole, fields: Some(fields) })
+    }
+
     /// Whether a variable stands in it.
     pub(super) fn has_variable(&self) -> bool {
         self.whole.has_variable()
