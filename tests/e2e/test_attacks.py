@@ -7,7 +7,7 @@ import time
 import pytest
 from attackers import FUNCTIONS, lying, refused, role_of, stolen
 from mischief import (
-    digest_of, elsewhere, exit_code, nothing_applied, receipt_key, replace, said, start_by_hand, state_versions, stop_task, swept, task_held,
+    abort, digest_of, elsewhere, exit_code, nothing_applied, receipt_key, replace, said, start_by_hand, state_versions, stop_task, swept, task_held,
     untouched)
 
 from gate import wait_until
@@ -273,6 +273,8 @@ def test_an_execution_that_a_stranger_starts_for_a_run_gets_nothing_applied(worl
         theirs = states.start_execution(
             stateMachineArn=world.outputs["MachineApplicableArn"], name=f"theirs-{run.id}", input=json.dumps({"run": run.id, **told}))["executionArn"]
         wait_until(lambda: states.describe_execution(executionArn=theirs)["status"] != "RUNNING", "the stranger's execution to end")
+        run.wait("failed")
+        abort(run)  # its own execution would wait until the plan is dead, and then find the end
         run.ended_well("failed", "gate-error")
     nothing_applied(run)
     assert world.keys(order_key(run, "apply")) == []
@@ -401,7 +403,7 @@ def test_no_function_but_the_api_writes_a_decision_and_one_that_stands_in_a_reco
     shop = workspace()
     run = shop.waiting()
     record, plain = world.item(f"RUN#{run.id}", "RUN")
-    decision = {"choice": "approve", "by": {"person": "bob", "arn": world.person("bob").arn}, "surface": "api", "projection": run.digest, "at": record["updated_at"]}
+    decision = {"choice": "approve", "by": {"kind": "person", "person": "bob", "arn": world.person("bob").arn}, "surface": "api", "projection": run.digest, "at": record["updated_at"]}
     approved = {**record, "status": "approved", "decision": decision}
     token = run.lose_token()
     kept = {"version": {"N": str(int(plain["version"]) + 1)}, **{name: {"S": plain[name]} for name in ("lists_pk", "lists_sk", "open_pk", "open_sk", "workspace", "kind")}}

@@ -92,7 +92,7 @@ def test_of_two_hundred_proposals_at_once_nobody_is_lost_from_the_line(world, wo
     assert upload(shop, content) == 200
 
     def ask(number):
-        body = {"request_id": f"crowd-{number}", "workspace": shop.id, "kind": "applicable", "bundle": digest_of(content)}
+        body = {"request_id": f"crowd-of-many-{number}", "workspace": shop.id, "kind": "applicable", "bundle": digest_of(content)}
         status, answer = patiently(alice, "POST", "/v1/runs", body)
         assert status == 201, answer
         return Run(shop, answer["run"]["id"])
