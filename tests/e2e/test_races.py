@@ -24,10 +24,10 @@ resource "terraform_data" "one" {
 
 
 def patiently(person, method, path, body):
-    """Sends a request until it is not answered with 503: others are changing the same thing, and it is to be sent again."""
+    """Sends a request, and the same again where the answer is that others change the same thing, or is lost."""
     while True:
         status, answer = person.call(method, path, body)
-        if status != 503:
+        if status not in (502, 503, 504):
             return status, answer
 
 
@@ -83,9 +83,10 @@ def test_twenty_proposals_at_once_never_share_the_lock_and_none_is_lost(world, w
     assert [run for _, run in sorted(admitted.items()) if run in in_line] == in_line
 
 
-def test_of_two_hundred_proposals_at_once_nobody_is_lost_from_the_line(world, workspace):
-    """The table and the functions as they are, with two hundred runs of one workspace. Most leave the line again, in any order and
-    while others are granted the lock, for each plan takes its time on a laptop; what stays is served, first come first."""
+def test_of_two_hundred_proposals_nobody_is_lost_from_the_line(world, workspace):
+    """The functions and the table as they are, with two hundred runs of one workspace, twelve of them proposed at any moment: more are a
+    race for the emulator's one process (`races.rs` has all two hundred at once). Most leave the line again, in any order and while
+    others are granted the lock, for each plan takes its time; what stays is served, first come first."""
     shop, alice, seed = workspace(), world.person("alice"), secrets.randbits(32)
     print(f"seed {seed}")
     content = archive({"main.tf": CONFIGURATION})
@@ -97,12 +98,13 @@ def test_of_two_hundred_proposals_at_once_nobody_is_lost_from_the_line(world, wo
         assert status == 201, answer
         return Run(shop, answer["run"]["id"])
 
-    by_id = {run.id: run for run in together(200, ask)}
+    asked = together(12, lambda part: [ask(number) for number in range(200)[part::12]])
+    by_id = {run.id: run for runs in asked for run in runs}
     assert len(by_id) == 200
     wait_until(lambda: len(shop.line()) == 199, "one to hold the lock and all others to stand in line", 60)
     line = shop.line()
     holder, = set(by_id) - set(line)
-    staying = line[20::36]
+    staying = line[40::60]
     leaving = [run for run in line if run not in staying]
     random.Random(seed).shuffle(leaving)
     by_id[holder].wait("awaiting_approval")

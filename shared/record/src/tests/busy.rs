@@ -44,6 +44,8 @@ pub(crate) struct Seen {
     pub(crate) fences: BTreeMap<WorkspaceId, u64>,
     /// How often an engine was started for each run's apply.
     pub(crate) engines: BTreeMap<RunId, u32>,
+    /// Whose engine runs now.
+    running: BTreeSet<RunId>,
 }
 
 /// A gate, its workflow and its runners, with many at work.
@@ -54,6 +56,8 @@ pub(crate) struct Busy {
     pub(crate) loses_a_wake_up_of: u64,
     pub(crate) proposed: Mutex<u64>,
     pub(crate) started: Mutex<VecDeque<RunId>>,
+    /// The tasks that run, and whether they were asked to stop.
+    pub(crate) tasks: Mutex<BTreeMap<(RunId, &'static str), bool>>,
 }
 
 /// The time of the schedule's clock.
@@ -80,6 +84,7 @@ impl Busy {
             loses_a_wake_up_of: 0,
             proposed: Mutex::default(),
             started: Mutex::default(),
+            tasks: Mutex::default(),
         }
     }
 
@@ -340,31 +345,43 @@ impl Busy {
         false
     }
 
-    fn task(&self, run: &RunId, phase: Phase, state: TaskState) {
-        self.world.tasks.tasks.lock().unwrap().insert((run.clone(), phase.as_str()), state);
+    /// A task begins.
+    fn begins(&self, run: &RunId, phase: Phase) {
+        self.tasks.lock().unwrap().insert((run.clone(), phase.as_str()), false);
     }
 
-    fn stopped(&self, run: &RunId, phase: Phase) -> bool {
-        self.world.tasks.tasks.lock().unwrap()[&(run.clone(), phase.as_str())] == TaskState::Stopped
+    /// A task ends.
+    fn ends_task(&self, run: &RunId, phase: Phase) {
+        self.tasks.lock().unwrap().remove(&(run.clone(), phase.as_str()));
+    }
+
+    /// Whether a task was asked to stop.
+    fn asked(&self, run: &RunId, phase: Phase) -> bool {
+        self.tasks.lock().unwrap()[&(run.clone(), phase.as_str())]
     }
 
     /// The plan's task: it may be stopped before it has left anything.
     pub(crate) async fn plan_task(&self, run: &RunId) {
-        self.task(run, Phase::Plan, TaskState::Stopping);
+        self.begins(run, Phase::Plan);
         pause(200 + draw(400)).await;
-        if !self.stopped(run, Phase::Plan) {
+        if !self.asked(run, Phase::Plan) {
             self.world.runner_plans(run, CREATES, PlanExit::Changes);
-            self.task(run, Phase::Plan, TaskState::Stopped);
         }
+        self.ends_task(run, Phase::Plan);
     }
 
     /// The apply's task: it may be stopped at any point, and once it has the claim its engine runs.
     pub(crate) async fn apply_task(&self, run: &RunId) {
-        self.task(run, Phase::Apply, TaskState::Stopping);
+        self.begins(run, Phase::Apply);
         pause(100 + draw(200)).await;
-        if self.stopped(run, Phase::Apply) || !self.world.runner_claims(run) {
-            return self.task(run, Phase::Apply, TaskState::Stopped);
+        if !self.asked(run, Phase::Apply) && self.world.runner_claims(run) {
+            self.engine(run).await;
         }
+        self.ends_task(run, Phase::Apply);
+    }
+
+    /// The engine, and what the runner tells of it: nothing, if it was stopped before it had ended.
+    async fn engine(&self, run: &RunId) {
         {
             let mut seen = self.seen.lock().unwrap();
             let record = &seen.runs[run];
@@ -372,19 +389,21 @@ impl Busy {
             assert_eq!(decision.choice, Choice::Approve);
             assert_eq!(Some(decision.projection), record.projection.as_ref().map(|made| made.object.digest));
             assert_eq!(seen.holders.get(&record.workspace), Some(run), "an engine applies under the lock");
+            seen.running.insert(run.clone());
             *seen.engines.entry(run.clone()).or_default() += 1;
         }
         pause(draw(300)).await;
-        if self.stopped(run, Phase::Apply) {
+        let stopped = self.asked(run, Phase::Apply);
+        self.seen.lock().unwrap().running.remove(run);
+        if stopped {
             return;
         }
         self.world.runner_results(run, 0);
         pause(draw(20)).await;
-        if !self.stopped(run, Phase::Apply) {
+        if !self.asked(run, Phase::Apply) {
             let mut receipt = self.world.receipt(run, Phase::Apply);
             receipt.applied = Some(World::applied(0));
             self.world.write_receipt(&receipt);
-            self.task(run, Phase::Apply, TaskState::Stopped);
         }
     }
 
@@ -423,6 +442,7 @@ impl Seen {
         let before = self.runs.get(&run.id).map_or(Status::Proposed, |run| run.status);
         let (id, workspace, after) = (run.id.clone(), run.workspace.clone(), run.status);
         assert!(!before.is_terminal(), "{id} was `{before}` and is `{after}`: an end is never left");
+        assert!(!(after.is_terminal() && self.running.contains(&id)), "{id} has ended, and its engine runs");
         if run.kind == Kind::Applicable {
             let line = self.lines.entry(workspace.clone()).or_default();
             match (before, after) {
@@ -538,7 +558,14 @@ impl Workflow for Busy {
 impl Tasks for Busy {
     async fn stop(&self, run: &RunId, phase: Phase) -> Result<TaskState, WorkflowError> {
         turn().await;
-        Tasks::stop(&self.world.tasks, run, phase).await
+        // Stopping takes a moment. A task that is listed may still do anything.
+        Ok(match self.tasks.lock().unwrap().get_mut(&(run.clone(), phase.as_str())) {
+            Some(asked) => {
+                *asked = true;
+                TaskState::Stopping
+            }
+            None => TaskState::Stopped,
+        })
     }
 }
 

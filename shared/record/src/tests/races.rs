@@ -152,9 +152,9 @@ fn an_approval_at_the_moment_at_which_the_plan_expires_is_in_time_or_it_is_none(
             (Status::Expired, None, Err(Reason::PlanExpired | Reason::RunEnded)) => assert!(run.decision.is_none()),
             other => panic!("{other:?}"),
         }
-        if let Some(decision) = run.decision {
-            assert!(decision.at < run.plan.unwrap().expires_at, "decided while the plan lived");
-        }
+        let expiry = run.plan.as_ref().unwrap().expires_at;
+        assert!(run.decision.is_none_or(|decision| decision.at < expiry), "decided while the plan lived");
+        assert!(run.apply.is_none_or(|apply| apply.ordered_at < expiry), "ordered while the plan lived");
         *ends.borrow_mut().entry(*counted.first_key_value().unwrap().0).or_default() += 1;
     });
     if std::env::var("PLANGATE_SEED").is_err() {
