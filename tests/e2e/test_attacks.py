@@ -99,14 +99,14 @@ def test_an_old_order_is_refused_when_its_plan_has_expired(world, workspace):
     with task_held(world, "plan") as post:
         run = shop.propose()
         wait_until(lambda: run.record.get("pinned"), "the workspace to be pinned")
-        run.edit(lambda record: record["pinned"]["spec"].update(plan_expiry_seconds=8))
+        run.edit(lambda record: record["pinned"]["spec"].update(plan_expiry_seconds=12))
         post.open()
         run.wait("awaiting_approval")
     with task_held(world, "apply") as post, untouched(shop):
         run.approve()
         post.reached()
         order = json.loads(world.object(order_key(run)))
-        wait_until(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) >= order["expires_at"], "the order to expire", 20)
+        wait_until(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) >= order["expires_at"], "the order to expire", 30)
         post.open()
         run.ended_well("failed", "plan-expired")
     nothing_applied(run)

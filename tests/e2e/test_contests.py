@@ -40,7 +40,7 @@ def test_an_approval_when_the_time_is_up_is_in_time_or_it_is_none(world, workspa
         runs = [shop.propose() for shop in shops]
         for run in runs:
             wait_until(lambda run=run: run.record.get("pinned"), "the workspace to be pinned")
-            run.edit(lambda record: record["pinned"]["spec"].update(plan_expiry_seconds=14))
+            run.edit(lambda record: record["pinned"]["spec"].update(plan_expiry_seconds=16))
         post.open()
         for run in runs:
             run.wait("awaiting_approval")
