@@ -111,7 +111,8 @@ def test_an_execution_that_was_stopped_and_goes_on_has_one_thread(lab):
     from local.stack import wait_for
 
     def types():
-        return [event["type"] for event in lab.states.get_execution_history(executionArn=execution, maxResults=100)["events"]]
+        listed = [event["type"] for event in lab.states.get_execution_history(executionArn=execution, maxResults=100)["events"]]
+        return [each for each in listed if each.startswith("Execution") or each == "TaskStateEntered"]
 
     wait_for(lambda: "TaskStateEntered" in types(), 20, "the state")
     lab.states.stop_execution(executionArn=execution)
