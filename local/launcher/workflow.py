@@ -14,7 +14,7 @@ import threading
 from ministack.core.responses import get_account_id, get_region, json_response, now_iso
 from ministack.services import stepfunctions as sf
 
-from . import callback, roles, run_task
+from . import callback, redrive, roles, run_task
 
 MAXIMUM_SECONDS = 99_999_999
 
@@ -82,10 +82,13 @@ def install():
     sf._start_execution = start_execution
     sf._stop_execution = stop_execution
     callback.install()
+    redrive.install()
 
 
 def execute_task(state, raw_input, execution, context):
     """A Task state, with what the attempt needs to know at hand."""
+    if (goes_on := redrive.entered(execution, raw_input, context)) is not None:
+        return goes_on
     machine = sf._state_machines.get(execution["stateMachineArn"]) or {}
     if "TimeoutSecondsPath" in state:
         # The emulator looks at this field alone to decide whether the state has a timeout.
@@ -199,7 +202,7 @@ def fail_execution(execution, error, cause):
 def add_event(execution, event_type, details=None):
     """Adds to an execution's history, which its end closes."""
     last = execution["events"][-1] if execution["events"] else {}
-    return last if last.get("type") in _TERMINAL_EVENTS else _add_event(execution, event_type, details)
+    return last if last.get("type") in _TERMINAL_EVENTS or redrive.unsaid(execution) else _add_event(execution, event_type, details)
 
 
 def start_execution(data):

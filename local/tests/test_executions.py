@@ -68,3 +68,54 @@ def test_a_time_limit_that_is_no_number_fails_the_state_and_can_be_caught(lab):
     assert json.loads(lab.run(machine, {"left": "soon"})["output"]) == "caught"
     assert json.loads(lab.run(machine, {"left": 0})["output"]) == "caught"
     assert json.loads(lab.run(machine, {"left": 60})["output"])["Payload"] == 1
+
+
+def test_an_execution_that_did_not_succeed_goes_on_where_it_was(lab):
+    function = lab.function("picky", f'''
+import boto3
+def handle(event):
+    if event.get("asks"):
+        boto3.client("ssm").get_parameter(Name="/go/{lab.id}")
+    return event
+''', ("ssm:GetParameter", "*"))
+    call = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke"}
+    definition = {"QueryLanguage": "JSONata", "StartAt": "First", "States": {
+        "First": {**call, "Arguments": {"FunctionName": function, "Payload": {"name": "first"}}, "Next": "Picky",
+                  "Assign": {"kept": "{% $states.result.Payload.name %}"}, "Output": {"from": "first"}},
+        "Picky": {**call, "Arguments": {"FunctionName": function, "Payload": {"asks": True}}, "End": True,
+                  "Output": {"kept": "{% $kept %}", "came": "{% $states.input %}", "started": "{% $states.context.Execution.Input %}"}}}}
+    execution = lab.start(lab.machine(definition, ("lambda:InvokeFunction", function)), {"run": 1})
+
+    def entered():
+        events = lab.states.get_execution_history(executionArn=execution, maxResults=100)["events"]
+        return [event["stateEnteredEventDetails"]["name"] for event in events if event["type"] == "TaskStateEntered"]
+
+    assert lab.ended(execution)["status"] == "FAILED"
+    lab.states.redrive_execution(executionArn=execution)
+    assert lab.ended(execution)["status"] == "FAILED" and entered() == ["First", "Picky", "Picky"], "what was done is not done again"
+    lab.stack.client("ssm").put_parameter(Name=f"/go/{lab.id}", Value="yes", Type="String")
+    lab.states.redrive_execution(executionArn=execution)
+    done = lab.ended(execution)
+    assert done["status"] == "SUCCEEDED" and entered() == ["First", "Picky", "Picky", "Picky"]
+    assert json.loads(done["output"]) == {"kept": "first", "came": {"from": "first"}, "started": {"run": 1}}
+    with pytest.raises(lab.states.exceptions.ExecutionNotRedrivable):
+        lab.states.redrive_execution(executionArn=execution)
+
+
+def test_an_execution_that_was_stopped_and_goes_on_has_one_thread(lab):
+    """The wait that was ended by hand does not come back with the other."""
+    function = lab.function("any", "def handle(event): return 1")
+    wait = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken", "End": True, "TimeoutSeconds": 2,
+            "Arguments": {"FunctionName": function, "Payload": {"token": "{% $states.context.Task.Token %}"}}}
+    execution = lab.start(lab.machine(only(wait), ("lambda:InvokeFunction", function)))
+    from local.stack import wait_for
+
+    def types():
+        listed = [event["type"] for event in lab.states.get_execution_history(executionArn=execution, maxResults=100)["events"]]
+        return [each for each in listed if each.startswith("Execution") or each == "TaskStateEntered"]
+
+    wait_for(lambda: "TaskStateEntered" in types(), 20, "the state")
+    lab.states.stop_execution(executionArn=execution)
+    lab.states.redrive_execution(executionArn=execution)
+    assert lab.ended(execution)["status"] == "FAILED"
+    assert types() == ["ExecutionStarted", "TaskStateEntered", "ExecutionAborted", "ExecutionRedriven", "TaskStateEntered", "ExecutionFailed"]

@@ -1,6 +1,7 @@
 """What somebody with the keys of the whole account could do to a run, and posts at which a run stops so that it is done at a known moment."""
 
 import base64
+import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
@@ -13,10 +14,24 @@ import secrets
 import shutil
 import signal
 import tarfile
+import threading
 import urllib.parse
 
 from gate import TERMINAL, Run, wait_until
 from local import deploy
+
+
+def together(count, act):
+    """Calls `act(number)` in so many threads that begin at the same moment; gives the results in order."""
+    start = threading.Barrier(count)
+
+    def run(number):
+        start.wait()
+        return act(number)
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
+
 
 # -- posts ---------------------------------------------------------------------------------------------------------
 
@@ -121,14 +136,23 @@ def _program(pid):
     return pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name
 
 
-def start_by_hand(world, workspace, run, phase, role):
-    """Starts a runner's task as whoever may start any task; gives its ARN."""
-    environment = {"PLANGATE_WORKSPACE": workspace, "PLANGATE_RUN": run, "PLANGATE_PHASE": phase}
+def start_by_hand(world, workspace, run, phase, role, **more):
+    """Starts a runner's task as whoever may start any task, with more in its environment; gives its ARN."""
+    environment = {"PLANGATE_WORKSPACE": workspace, "PLANGATE_RUN": run, "PLANGATE_PHASE": phase, **more}
     started = world.stack.client("ecs").run_task(
         cluster=world.outputs["Cluster"], taskDefinition=world.outputs["TaskDefinition"], launchType="FARGATE", overrides={
             "taskRoleArn": role, "containerOverrides": [
                 {"name": "runner", "environment": [{"name": name, "value": value} for name, value in environment.items()]}]})
     return started["tasks"][0]["taskArn"]
+
+
+def elsewhere(world, name):
+    """Gives tasks that start from now on a disk of their own, as Fargate does."""
+    file = world.stack.images / deploy.IMAGE.split(":")[0] / "runner.json"
+    configuration = json.loads(file.read_text())
+    work = world.stack.directory / f"work-{name}"
+    work.mkdir(mode=0o711, exist_ok=True)
+    file.write_text(json.dumps({**configuration, "work_root": str(work)}))
 
 
 def exit_code(world, task):
@@ -199,6 +223,21 @@ def nothing_applied(run):
     claim = world.object(f"claims/{workspace.id}/{run.id}")
     assert claim is None or json.loads(claim)["holder"] == "gate", claim
     assert world.keys(f"results/{workspace.id}/{run.id}") == []
+
+
+def state_versions(workspace):
+    """Every version that the state of a workspace ever had, deletions too: nothing can be undone in it."""
+    found = workspace.world.stack.client("s3").list_object_versions(Bucket=workspace.bucket, Prefix=workspace.state_key)
+    listed = [*found.get("Versions", []), *found.get("DeleteMarkers", [])]
+    return sorted(each["VersionId"] for each in listed if each["Key"] == workspace.state_key)
+
+
+@contextlib.contextmanager
+def untouched(*workspaces):
+    """Asserts that whatever is done within this block leaves the estates as they were: no state has another version afterwards."""
+    before = [state_versions(workspace) for workspace in workspaces]
+    yield
+    assert [state_versions(workspace) for workspace in workspaces] == before, "an estate was changed"
 
 
 # -- bundles that no command line tool would build -----------------------------------------------------------------

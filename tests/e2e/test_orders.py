@@ -6,7 +6,7 @@ import hashlib
 import json
 
 import pytest
-from mischief import engine_held, exit_code, nothing_applied, replace, said, start_by_hand, swept, task_held
+from mischief import elsewhere, engine_held, exit_code, nothing_applied, replace, said, start_by_hand, swept, task_held
 
 from gate import wait_until
 from local import deploy
@@ -174,15 +174,6 @@ def test_an_apply_under_the_plan_role_is_refused(world, workspace):
 
 
 # -- twice ---------------------------------------------------------------------------------------------------------
-
-
-def elsewhere(world, name):
-    """Gives tasks that start from now on a disk of their own, as Fargate does."""
-    file = world.stack.images / deploy.IMAGE.split(":")[0] / "runner.json"
-    configuration = json.loads(file.read_text())
-    work = world.stack.directory / f"work-{name}"
-    work.mkdir(mode=0o711, exist_ok=True)
-    file.write_text(json.dumps({**configuration, "work_root": str(work)}))
 
 
 def test_the_same_apply_started_twice_is_applied_once(world, workspace):

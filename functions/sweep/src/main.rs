@@ -6,9 +6,13 @@ use plangate_lambda::{Clients, FunctionError};
 use plangate_record::{logs, sweep};
 use serde::Deserialize;
 
-/// What wakes the sweeper, a schedule or an event, only hastens it: it is not looked at.
+/// What wakes the sweeper: its schedule, which names nothing, or an event, which names an execution. Only a hint of where to
+/// look: what does not name a run is the schedule's.
 #[derive(Deserialize)]
-struct Anything {}
+struct Hint {
+    #[serde(default)]
+    run: Option<String>,
+}
 
 /// What this function works on besides what all do.
 const NEEDS: &[&str] =
@@ -19,9 +23,12 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     plangate_lambda::serve(NEEDS, handle).await
 }
 
-async fn handle(clients: &'static Clients, _: Anything, now: Timestamp) -> Result<sweep::Swept, FunctionError> {
+async fn handle(clients: &'static Clients, hint: Hint, now: Timestamp) -> Result<sweep::Swept, FunctionError> {
     let Clients { store, objects, workflow, tasks, .. } = clients;
-    let (swept, ended) = sweep::sweep(store, objects, workflow, tasks, now).await?;
+    let (swept, ended) = match hint.run.and_then(|run| run.parse().ok()) {
+        Some(run) => sweep::sweep_one(store, objects, workflow, tasks, &run, now).await,
+        None => sweep::sweep(store, objects, workflow, tasks, now).await?,
+    };
     for run in ended {
         for phase in [Phase::Plan, Phase::Apply] {
             if let Err(error) = logs::archive(objects, &clients.logs, &run.workspace, &run.id, phase).await {

@@ -6,6 +6,10 @@ use plangate_gate::digest::Digest;
 
 use crate::error::Error;
 use crate::store::StoreError;
+#[cfg(test)]
+use crate::tests::schedule::sleep;
+#[cfg(not(test))]
+use tokio::time::sleep;
 
 /// How often a step reads again before it gives up; its caller (the workflow, the client) then tries later.
 const ATTEMPTS: u32 = 24;
@@ -33,7 +37,7 @@ impl Attempts {
             Err(StoreError::Conflict | StoreError::Unavailable(_)) if self.made < ATTEMPTS => {
                 self.made += 1;
                 let milliseconds = u64::from(self.made) * 5 + (self.spread * u64::from(self.made)) % 40;
-                tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+                sleep(Duration::from_millis(milliseconds)).await;
                 Ok(None)
             }
             Err(StoreError::Conflict) => Err(Error::Contended),

@@ -41,7 +41,9 @@ impl Store for MemoryStore {
 
     async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
         let found = |key: &Key| key.pk == pk && key.sk.starts_with(prefix);
-        Ok(locked(&self.items).iter().filter(|(key, _)| found(key)).take(limit).map(|(_, item)| item.clone()).collect())
+        let items = locked(&self.items);
+        let from = items.range(Key::new(pk, prefix)..).take_while(|(key, _)| found(key));
+        Ok(from.take(limit).map(|(_, item)| item.clone()).collect())
     }
 
     async fn list(

@@ -1,5 +1,6 @@
 //! The sweep: what is dead is concluded, what waits for a lost wake-up is woken, what was never started is started.
 
+use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::Run;
 use plangate_gate::time::Timestamp;
@@ -9,7 +10,7 @@ use crate::conclude::conclude;
 use crate::error::Error;
 use crate::freeze;
 use crate::objects::Objects;
-use crate::rows::{LockRow, RunRow};
+use crate::rows::{LockRow, RunRow, run_key};
 use crate::store::{Key, Store};
 use crate::tasks::Tasks;
 use crate::workflow::{Execution, Workflow};
@@ -54,27 +55,53 @@ pub async fn sweep(
     loop {
         let (keys, next) = store.open(page).await?;
         for key in keys {
-            swept.seen += 1;
-            match see_to(store, objects, workflow, tasks, &key, now).await {
-                Ok(Seen::Started) => swept.started += 1,
-                Ok(Seen::Woken) => swept.woken += 1,
-                Ok(Seen::Granted) => swept.granted += 1,
-                Ok(Seen::Stopped) => swept.stopped += 1,
-                Ok(Seen::Concluded(run)) => {
-                    swept.concluded += 1;
-                    ended.push(*run);
-                }
-                Ok(Seen::Well) => {}
-                Err(error) => {
-                    swept.failed += 1;
-                    tracing::warn!(item = key.pk, %error, "an open run could not be seen to");
-                }
-            }
+            let seen = see_to(store, objects, workflow, tasks, &key, now).await;
+            ended.extend(swept.count(&key, seen));
         }
         page = next;
         if page.is_none() {
             return Ok((swept, ended));
         }
+    }
+}
+
+/// Sees to one run alone, of whose execution something was heard: as `sweep` does, and no more. Many executions may end
+/// at once, and each is a reason to look at one run, not at all.
+pub async fn sweep_one(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    workflow: &dyn Workflow,
+    tasks: &dyn Tasks,
+    run: &RunId,
+    now: Timestamp,
+) -> (Swept, Vec<Run>) {
+    let mut swept = Swept::default();
+    let key = run_key(run);
+    let seen = see_to(store, objects, workflow, tasks, &key, now).await;
+    let ended = swept.count(&key, seen);
+    (swept, ended.into_iter().collect())
+}
+
+impl Swept {
+    /// Counts what was done about a run; gives the run if it has ended.
+    fn count(&mut self, key: &Key, seen: Result<Seen, Error>) -> Option<Run> {
+        self.seen += 1;
+        match seen {
+            Ok(Seen::Started) => self.started += 1,
+            Ok(Seen::Woken) => self.woken += 1,
+            Ok(Seen::Granted) => self.granted += 1,
+            Ok(Seen::Stopped) => self.stopped += 1,
+            Ok(Seen::Concluded(run)) => {
+                self.concluded += 1;
+                return Some(*run);
+            }
+            Ok(Seen::Well) => {}
+            Err(error) => {
+                self.failed += 1;
+                tracing::warn!(item = key.pk, %error, "an open run could not be seen to");
+            }
+        }
+        None
     }
 }
 

@@ -189,6 +189,27 @@ async fn a_document_replaced_after_it_was_recorded_is_not_judged() {
     assert_eq!(world.project(&run).await.unwrap(), crate::project::Projected::Changes);
 }
 
+/// The recorded version's bytes are others when they are judged than when they were shown: nobody can have written that
+/// version again, but whoever could finds the rules silent, and a person asked.
+#[tokio::test]
+async fn a_document_that_is_another_when_it_is_judged_makes_nothing_eligible() {
+    let world = World::with(|spec| spec["automatic_approval"] = true.into()).await;
+    let run = world.propose(Kind::Applicable, 1).await;
+    world.admit(&run).await.unwrap();
+    world.prepare(&run).await.unwrap();
+    world.runner_plans(&run, CREATES, PlanExit::Changes);
+    world.intake(&run).await.unwrap();
+    world.project(&run).await.unwrap();
+    let mut item = world.store.get(&crate::rows::run_key(&run)).await.unwrap().unwrap();
+    let mut record = world.run(&run).await;
+    record.plan.as_mut().unwrap().document.digest = Digest::of(b"another document");
+    item.body = serde_json::to_string(&record).unwrap();
+    world.store.transact(vec![Write::Put(item)]).await.unwrap();
+    assert_eq!(world.guard(&run).await.unwrap().route, Route::Ask);
+    let outcome = world.run(&run).await.guardrails.unwrap();
+    assert_eq!((outcome.eligible, outcome.findings[0].reason.as_str()), (false, "guardrail-error"));
+}
+
 #[tokio::test]
 async fn the_always_escalate_reviewer_asks_a_person_even_where_automatic_approval_is_on() {
     let world = World::with(|spec| spec["automatic_approval"] = true.into()).await;

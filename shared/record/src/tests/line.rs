@@ -13,7 +13,7 @@ use crate::admit::Admission;
 use crate::cancel::cancel;
 use crate::error::Error;
 use crate::store::Store;
-use crate::sweep::sweep;
+use crate::sweep::{sweep, sweep_one};
 use crate::workflow::Execution;
 
 #[tokio::test]
@@ -204,4 +204,27 @@ async fn a_call_that_was_given_up_does_not_wait_in_place_of_its_successor() {
     assert_eq!(admit("the given-up call's", at(19)).await.unwrap(), Admission::Parked);
     world.conclude(&first, Some("States.TaskFailed")).await.unwrap();
     assert_eq!(*world.workflow.woken.lock().unwrap().last().unwrap(), "the successor's");
+}
+
+#[tokio::test]
+async fn what_is_heard_of_one_execution_is_a_reason_to_look_at_one_run() {
+    let world = World::new().await;
+    let (first, second) = (world.propose(Kind::Applicable, 1).await, world.propose(Kind::PlanOnly, 2).await);
+    for run in [&first, &second] {
+        world.admit(run).await.unwrap();
+        world.workflow.executions.lock().unwrap().insert(run.clone(), Execution::Ended);
+    }
+    let one = |run: RunId| {
+        let world = &world;
+        async move { sweep_one(world, world, &world.workflow, &world.tasks, &run, at(20)).await }
+    };
+    let (swept, ended) = one(second.clone()).await;
+    assert_eq!((swept.seen, swept.concluded, ended.len()), (1, 1, 1));
+    assert_eq!(world.check_ended(&second).await.status, Status::Failed);
+    assert_eq!(world.run(&first).await.status, Status::Planning);
+    // Heard of again, or of a run that never was: nothing.
+    for run in [second, RunId::new(at(0), [77; 10])] {
+        let (swept, ended) = one(run).await;
+        assert_eq!((swept.seen, swept.concluded, swept.failed, ended.len()), (1, 0, 0, 0));
+    }
 }

@@ -1,10 +1,13 @@
 //! The protocols over the stores in memory: every story, every crash point, every race that can be told apart.
 
 mod apply;
+mod busy;
 mod crashes;
 mod decisions;
 mod documents;
 mod freeze;
 mod line;
+mod races;
 mod rule_sets;
+pub(crate) mod schedule;
 mod world;

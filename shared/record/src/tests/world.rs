@@ -158,6 +158,17 @@ impl World {
         Self::with(|_| {}).await
     }
 
+    /// The spec of a workspace of that id and name, with a state, a bucket and roles of its own.
+    pub(crate) fn spec(id: &str, name: &str, sealed: &str) -> serde_json::Value {
+        json!({
+            "name": name, "engine": { "name": "opentofu", "version": "1.11.6" },
+            "state": { "bucket": sealed, "key": "state/terraform.tfstate", "region": "eu-central-1" },
+            "plan_role": format!("arn:aws:iam::111122223333:role/plangate/plan/{id}-plan"),
+            "apply_role": format!("arn:aws:iam::111122223333:role/plangate/apply/{id}-apply"),
+            "sealed_bucket": sealed, "sealed_key": "arn:aws:kms:eu-central-1:111122223333:key/1", "policy": "default",
+        })
+    }
+
     /// The same, with the workspace's spec changed.
     pub(crate) async fn with(change: impl FnOnce(&mut serde_json::Value)) -> Self {
         let world = Self {
@@ -170,13 +181,7 @@ impl World {
         };
         let id = world.workspace.to_string();
         world.put(DocumentKind::Policy, "default", json!({ "schema": "plangate.policy.v1" })).await;
-        let mut spec = json!({
-            "name": "payments", "engine": { "name": "opentofu", "version": "1.11.6" },
-            "state": { "bucket": "sealed", "key": "state/terraform.tfstate", "region": "eu-central-1" },
-            "plan_role": format!("arn:aws:iam::111122223333:role/plangate/plan/{id}-plan"),
-            "apply_role": format!("arn:aws:iam::111122223333:role/plangate/apply/{id}-apply"),
-            "sealed_bucket": "sealed", "sealed_key": "arn:aws:kms:eu-central-1:111122223333:key/1", "policy": "default",
-        });
+        let mut spec = Self::spec(&id, "payments", "sealed");
         change(&mut spec);
         world.put(DocumentKind::Workspace, &id, spec).await;
         for (person, actions) in [
@@ -240,11 +245,19 @@ impl World {
     }
 
     pub(crate) async fn lock(&self) -> LockState {
-        LockRow::load(self, &self.workspace).await.unwrap().lock.lock
+        self.lock_of(&self.workspace).await
+    }
+
+    pub(crate) async fn lock_of(&self, workspace: &WorkspaceId) -> LockState {
+        LockRow::load(self, workspace).await.unwrap().lock.lock
     }
 
     pub(crate) async fn line(&self) -> Vec<RunId> {
-        PlaceRow::line(self, &self.workspace, 100).await.unwrap().into_iter().map(|place| place.run).collect()
+        self.line_of(&self.workspace).await
+    }
+
+    pub(crate) async fn line_of(&self, workspace: &WorkspaceId) -> Vec<RunId> {
+        PlaceRow::line(self, workspace, 100).await.unwrap().into_iter().map(|place| place.run).collect()
     }
 
     pub(crate) async fn admit(&self, run: &RunId) -> Result<admit::Admission, Error> {
@@ -255,8 +268,13 @@ impl World {
         prepare::prepare(self, self, run, at(3)).await
     }
 
+    /// The workspace of a run.
+    pub(crate) fn of(&self, run: &RunId) -> WorkspaceId {
+        futures(RunRow::load(&self.store, run)).unwrap().run.workspace
+    }
+
     fn order(&self, run: &RunId, phase: Phase) -> (WorkOrder, Digest) {
-        let key = order_key(&self.workspace, run, phase);
+        let key = order_key(&self.of(run), run, phase);
         let bytes =
             futures(Objects::get(&self.objects, &key, None, 1 << 20)).unwrap().expect("the order is there").bytes;
         (WorkOrder::parse_untrusted(&bytes).unwrap(), Digest::of(&bytes))
@@ -265,12 +283,13 @@ impl World {
     /// The receipt of a phase, as the runner writes it, still without an outcome.
     pub(crate) fn receipt(&self, run: &RunId, phase: Phase) -> Receipt {
         let (order, digest) = self.order(run, phase);
-        let name = format!("{}-{phase}", self.workspace);
+        let workspace = self.of(run);
+        let name = format!("{workspace}-{phase}");
         Receipt {
             schema: ReceiptSchema::V1,
             audience: ReceiptAudience::Gate,
             run: run.clone(),
-            workspace: self.workspace.clone(),
+            workspace,
             kind: order.kind,
             phase,
             attempt: 1,
@@ -292,7 +311,7 @@ impl World {
     }
 
     pub(crate) fn write_receipt(&self, receipt: &Receipt) {
-        let key = receipt_key(&self.workspace, &receipt.run, receipt.phase);
+        let key = receipt_key(&self.of(&receipt.run), &receipt.run, receipt.phase);
         let bytes = serde_json::to_vec(receipt).unwrap();
         // The runner dies or not on its own account: its writes are not what is made to fail here.
         let _ = futures(Objects::put_new(&self.objects, &key, bytes)).unwrap();
@@ -300,7 +319,8 @@ impl World {
 
     /// What the runner does in the plan phase, with this document and exit code.
     pub(crate) fn runner_plans(&self, run: &RunId, document: &str, exit_code: PlanExit) {
-        let key = document_key(&self.workspace, run);
+        let (order, _) = self.order(run, Phase::Plan);
+        let key = document_key(&order.workspace, run);
         let _ = futures(Objects::put_new(&self.objects, &key, document.as_bytes().to_vec())).unwrap();
         let object = |bucket: &str, key: String, bytes: &[u8]| StoredObject {
             bucket: bucket.into(),
@@ -312,7 +332,7 @@ impl World {
         let mut receipt = self.receipt(run, Phase::Plan);
         receipt.planned = Some(Planned {
             exit_code,
-            artifact: object("sealed", artifact_key(run), b"artifact"),
+            artifact: object(&order.sealed.bucket, artifact_key(run), b"artifact"),
             document: object(BUCKET, key, document.as_bytes()),
             plan_format: "1.2".into(),
             lock_file: LockFile::None,
@@ -324,7 +344,7 @@ impl World {
     /// The runner takes the claim; whether it was the first.
     pub(crate) fn runner_claims(&self, run: &RunId) -> bool {
         let (order, _) = self.order(run, Phase::Apply);
-        let (workspace, fence) = (self.workspace.clone(), order.fence);
+        let (workspace, fence) = (self.of(run), order.fence);
         let claim = Claim {
             schema: ClaimSchema::V1,
             run: run.clone(),
@@ -334,7 +354,7 @@ impl World {
             at: at(8),
         };
         let bytes = serde_json::to_vec(&claim).unwrap();
-        let put = futures(Objects::put_new(&self.objects, &claim_key(&self.workspace, run), bytes)).unwrap();
+        let put = futures(Objects::put_new(&self.objects, &claim_key(&self.of(run), run), bytes)).unwrap();
         matches!(put, PutOutcome::Written { .. })
     }
 
@@ -354,14 +374,14 @@ impl World {
         let result = ApplyResult {
             schema: ResultSchema::V1,
             run: run.clone(),
-            workspace: self.workspace.clone(),
+            workspace: self.of(run),
             fence: order.fence,
             order: digest,
             applied,
             at: at(9),
         };
         let bytes = serde_json::to_vec(&result).unwrap();
-        let _ = futures(Objects::put_new(&self.objects, &result_key(&self.workspace, run), bytes)).unwrap();
+        let _ = futures(Objects::put_new(&self.objects, &result_key(&self.of(run), run), bytes)).unwrap();
     }
 
     /// The runner's whole apply, if it gets the claim.
@@ -456,15 +476,21 @@ impl World {
 
     /// What must hold whatever happened: one terminal status, told once; whole chains; nothing of the run left behind.
     pub(crate) async fn check_ended(&self, run: &RunId) -> Run {
+        let record = self.check_record(run).await;
+        let closes = |what: &&What| matches!(what, What::RunClosed { run: closed, .. } if closed == run);
+        let ledger = self.chain(Chain::Workspace(record.workspace.clone())).await;
+        assert_eq!(ledger.iter().filter(closes).count(), 1);
+        assert!(!self.line_of(&record.workspace).await.contains(run));
+        assert_ne!(self.lock_of(&record.workspace).await, LockState::Held { run: run.clone() });
+        record
+    }
+
+    /// The part of it that is the run's own.
+    pub(crate) async fn check_record(&self, run: &RunId) -> Run {
         let record = self.run(run).await;
         assert!(record.status.is_terminal(), "{run} is {}", record.status);
         let ends = |whats: &[What]| whats.iter().filter(|what| matches!(what, What::RunEnded { .. })).count();
         assert_eq!(ends(&self.chain(Chain::Run(run.clone())).await), 1);
-        let closes = |what: &&What| matches!(what, What::RunClosed { run: closed, .. } if closed == run);
-        let ledger = self.chain(Chain::Workspace(self.workspace.clone())).await;
-        assert_eq!(ledger.iter().filter(closes).count(), 1);
-        assert!(!self.line().await.contains(run));
-        assert_ne!(self.lock().await, LockState::Held { run: run.clone() });
         let item = self.store.get(&crate::rows::run_key(run)).await.unwrap().unwrap();
         assert!(item.open.is_none() && !item.attributes.contains_key("token"));
         record
