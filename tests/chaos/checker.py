@@ -57,7 +57,8 @@ def judge(stores):
     facts, found = Facts(stores), []
     for each in LAWS:
         try:
-            found += [Violation(each.__name__, subject, evidence) for subject, evidence in each(facts)]
+            for subject, evidence in each(facts):
+                found.append(Violation(each.__name__, subject, evidence))
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             # What cannot be judged has not passed.
             found.append(Violation("what_is_stored_can_be_judged", each.__name__, repr(error)))
