@@ -74,7 +74,7 @@ class Facts:
             if change.pk.startswith("RUN#") and (record := body(change.after)) is not None:
                 self.history.setdefault(record["id"], set()).add(record["status"])
                 if change.before is not None and change.before["version"] == change.after["version"]:
-                    self._foreign.setdefault(record["id"], set()).add(record["status"])
+                    self._foreign.setdefault(record["id"], []).append(record)
         self.runs = {}
         for (pk, sk), item in sorted(stores.items.items()):
             if pk.startswith("RUN#") and sk == "RUN" and body(item) is not None:
@@ -108,7 +108,11 @@ class Facts:
 
     def foreign_statuses(self, run):
         """The statuses that somebody other than the gate wrote into its record."""
-        return self._foreign.get(run.id, set())
+        return {record["status"] for record in self._foreign.get(run.id, [])}
+
+    def kind_was_changed(self, run):
+        """Whether somebody other than the gate wrote another kind into its record."""
+        return any(record["kind"] != run.kind for record in self._foreign.get(run.id, []))
 
     def written(self, key):
         """The versions of an object of the exchange bucket that the gate or a runner wrote, oldest first."""

@@ -2,10 +2,6 @@
 
 import collections
 import json
-import re
-
-# What stands between the names of processes and calls and the keys of a run; a site's name without them is the same for each run.
-_NAMES = ((re.compile(r"run-[0-9a-z]{26}"), "RUN"), (re.compile(r"ws-[0-9a-z]{16}"), "WS"), (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"))
 
 
 class Layer:
@@ -40,20 +36,13 @@ class Layer:
         """The strikes so far: {name of the fault: [site]}."""
         found = collections.defaultdict(list)
         for path in sorted((self._folder / "hits").iterdir()):
-            found[path.name.rpartition(".")[0]].append(general(path.read_text().splitlines()[0]))
+            found[path.name.rpartition(".")[0]].append(path.read_text().splitlines()[0])
         return found
 
     def passed(self):
-        """How often each site was passed, by its general name."""
+        """How often each site was passed."""
         found = collections.Counter()
         for path in (self._folder / "sites").iterdir():
             for line in path.read_text().splitlines():
-                found[general(line.split("\t")[-1])] += 1
+                found[line.split("\t")[-1]] += 1
         return found
-
-
-def general(site):
-    """A site's name without the names of runs and workspaces in it."""
-    for pattern, name in _NAMES:
-        site = pattern.sub(name, site)
-    return site

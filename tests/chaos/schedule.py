@@ -138,15 +138,15 @@ def draw_strike(draw):
     return Strike(process, draw.choice(CALLS[process]), what, draw.choice((1, 1, 1, 2, 3)), times)
 
 
-def draw_proposal(draw, number, workspaces, faults):
-    """A proposal."""
+def draw_proposal(draw, chance, number, workspaces):
+    """A proposal. What goes wrong comes from a chance of its own, so that people do the same without it."""
     workspace = draw.randrange(workspaces)
     kind = draw.choices(("applicable", "plan-only"), (6, 1))[0]
     configuration = draw.choices(("change", "same", "slow", "fails", "broken"), (12, 2, 3, 2, 1))[0]
     acts = list(draw.choices([each for _, each in DECISIONS], [weight for weight, _ in DECISIONS])[0](draw)) if kind == "applicable" else []
     if draw.random() < 0.3:
         acts.append(draw.choice(MISCHIEF)(draw))
-    strikes = tuple(draw_strike(draw) for _ in range(draw.choice((0, 1, 1, 2)))) if faults else ()
+    strikes = tuple(draw_strike(chance) for _ in range(chance.choice((0, 1, 1, 2)))) if chance else ()
     return Proposal(
         number, workspace, draw.randrange(6_000), kind, configuration, draw.choices(("alice", "carol"), (5, 1))[0], tuple(acts), strikes,
         draw.choice(("approve", "reject", "cancel")))
@@ -154,8 +154,8 @@ def draw_proposal(draw, number, workspaces, faults):
 
 def draw_batch(seed, number, first, size, workspaces, faults):
     """A batch, by itself a pure function of the seed and of its number."""
-    draw = random.Random(f"plangate {seed} {number}")
-    proposals = tuple(draw_proposal(draw, first + each, workspaces, faults) for each in range(size))
+    draw, chance = random.Random(f"plangate {seed} {number}"), random.Random(f"plangate faults {seed} {number}") if faults else None
+    proposals = tuple(draw_proposal(draw, chance, first + each, workspaces) for each in range(size))
     asides = tuple(draw.choice(ASIDES)(draw, workspaces) for _ in range(draw.randrange(2, 6)))
     return Batch(number, proposals, asides)
 
