@@ -103,7 +103,7 @@ class Stack:
             "AUTH": "true", "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "MINISTACK_HOST": "localhost",
             "MINISTACK_ACCOUNT_ID": ACCOUNT, "MINISTACK_REGION": REGION, "AWS_DEFAULT_REGION": REGION,
             "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "LOCAL_IMAGES": str(directory / "images"), "LOCAL_CONTAINERS": str(directory / "containers"),
+            "LOCAL_IMAGES": str(directory / "images"), "LOCAL_CONTAINERS": str(directory / "containers"), "LOCAL_FAULTS": str(directory / "faults"),
             "S3_DATA_DIR": str(directory / "s3"), "STATE_DIR": str(directory / "state"), "LOG_LEVEL": "INFO",
             # These two would listen on fixed ports.
             "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0",

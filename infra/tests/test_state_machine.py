@@ -29,11 +29,13 @@ def test_an_engine_is_never_started_again_by_the_machine():
     assert not any("Retry" in TASKS[name] for name in engines)
 
 
-def test_functions_are_called_again_only_when_an_aws_service_failed_or_a_task_has_not_stopped_yet():
+def test_functions_are_called_again_only_when_they_or_an_aws_service_died_or_a_task_has_not_stopped_yet():
     for name, state in TASKS.items():
         for retry in state.get("Retry", []):
             again = {"Unavailable", "Lambda.ServiceException", "Lambda.AWSLambdaException", "Lambda.SdkClientException",
-                     "Lambda.TooManyRequestsException"}
+                     "Lambda.TooManyRequestsException", "Lambda.ClientExecutionTimeoutException",
+                     # A process that died, under each name that Lambda has for that.
+                     "Lambda.Unknown", "Runtime.ExitError", "Sandbox.Timedout"}
             assert set(retry["ErrorEquals"]) == again | ({"StillRunning"} if name == "Conclude" else set()), name
 
 

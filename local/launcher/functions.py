@@ -4,6 +4,8 @@ AWS: a function sees its own variables and those of the runtime, nothing of a ho
 of the emulator, the root key among it.
 """
 
+import os
+
 from ministack.services import lambda_svc
 
 RUNTIME = {
@@ -29,4 +31,11 @@ def worker_env(config, code_dir, port):
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{config.get('Runtime', 'provided.al2023')}",
         "AWS_LAMBDA_LOG_GROUP_NAME": (config.get("LoggingConfig") or {}).get("LogGroup") or f"/aws/lambda/{config.get('FunctionName', '')}",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand", **environment,
+        **faults(),
     }
+
+
+def faults():
+    """Where test builds of functions and runner look for what a test has armed (shared/faults), if a test has made the folder."""
+    folder = os.environ["LOCAL_FAULTS"]
+    return {"PLANGATE_TEST_FAULTS": folder} if os.path.isdir(folder) else {}

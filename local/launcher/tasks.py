@@ -15,6 +15,7 @@ from ministack.services import ecs
 
 from . import roles
 from .credentials import Endpoint
+from .functions import faults
 
 OVERRIDES_LIMIT = 8192
 STOP_TIMEOUT_SECONDS = 30
@@ -73,7 +74,7 @@ def build_run_kwargs(definition, task_definition, environment, ports, network, h
     # The emulator adds its own address; one that the task itself was given stays.
     if not _declares(task, task_definition, definition["name"], "AWS_ENDPOINT_URL"):
         environment.pop("AWS_ENDPOINT_URL", None)
-    environment.update(AWS_EXECUTION_ENV="AWS_ECS_FARGATE", AWS_REGION=get_region(), AWS_DEFAULT_REGION=get_region())
+    environment.update(AWS_EXECUTION_ENV="AWS_ECS_FARGATE", AWS_REGION=get_region(), AWS_DEFAULT_REGION=get_region(), **faults())
     role = (task.get("overrides") or {}).get("taskRoleArn") or task_definition.get("taskRoleArn")
     if role:
         environment.update(_endpoint.grant(role, task_id, get_account_id(), get_region()))

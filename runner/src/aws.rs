@@ -71,11 +71,13 @@ impl Aws {
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
             .build_https();
+        plangate_faults::invocation(&invocation.run);
+        let clients = plangate_faults::wrap(http.clone(), &format!("runner-{}", invocation.phase.as_str()));
         let mut builder = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(config.region.clone()))
             .credentials_provider(credentials(invocation, &http))
-            .http_client(http)
+            .http_client(clients)
             .sleep_impl(SharedAsyncSleep::new(Sleep))
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
             .timeout_config(

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(pathlib.Path(__file__).parent)]
+from faults import Faults  # noqa: E402
 from gate import World  # noqa: E402
 from local.deploy import deploy_gate  # noqa: E402
 from local.stack import Stack  # noqa: E402
@@ -18,6 +19,7 @@ from local.stack import Stack  # noqa: E402
 @pytest.fixture(scope="session")
 def world():
     with Stack.start(f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
+        Faults.prepare(stack)  # before the first function starts
         yield World(stack, deploy_gate(stack))
 
 
@@ -31,6 +33,12 @@ def workspace(world, tmp_path):
         return made[-1]
 
     return make
+
+
+@pytest.fixture
+def faults(world):
+    """Faults on purpose: see Faults."""
+    return Faults(world.stack)
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ impl Clients {
         for name in needs {
             settings::required(name)?;
         }
-        let config = aws::configuration().await;
+        let config = aws::configuration(&settings::named("AWS_LAMBDA_FUNCTION_NAME")).await;
         let tasks = EcsTasks::new(aws_sdk_ecs::Client::new(&config), settings::named("PLANGATE_CLUSTER"));
         let group = settings::named("PLANGATE_LOG_GROUP");
         Ok(Self {

@@ -105,10 +105,10 @@ where
     F: Future<Output = Result<O, FunctionError>>,
 {
     let handle = &handle;
-    serve(
-        needs,
-        move |clients, event: serde_json::Value, now| async move { handle(clients, input(&event)?, now).await },
-    )
+    serve(needs, move |clients, event: serde_json::Value, now| async move {
+        plangate_faults::invocation(&event);
+        handle(clients, input(&event)?, now).await
+    })
     .await
 }
 
@@ -128,6 +128,7 @@ where
     let clients: &'static Clients = Box::leak(Box::new(Clients::from_environment(needs).await?));
     let handle = &handle;
     let service = move |event: LambdaEvent<I>| async move {
+        plangate_faults::invocation(&"");
         let answer = async { handle(clients, event.payload, now()?).await }.await;
         if let Err(error) = &answer {
             tracing::warn!(request = event.context.request_id, %error, "the function did not answer");

@@ -17,10 +17,12 @@ pub use logs::CloudWatchLogs;
 pub use s3::S3Objects;
 pub use sfn::StepFunctions;
 
-/// The SDK's configuration from the process's environment, with TLS by ring.
-pub async fn configuration() -> SdkConfig {
+/// The SDK's configuration from the process's environment, with TLS by ring. `process` is the name under which a test of a
+/// test build finds its calls.
+pub async fn configuration(process: &str) -> SdkConfig {
     let provider = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
     let http = aws_smithy_http_client::Builder::new().tls_provider(provider).build_https();
+    let http = plangate_faults::wrap(http, process);
     aws_config::defaults(BehaviorVersion::latest()).http_client(http).load().await
 }
 
