@@ -13,7 +13,6 @@ import time
 
 from gate import TERMINAL
 
-from . import bundles
 from .stores import FORGED
 
 TRIES = 6
@@ -46,11 +45,13 @@ def propose(shop, content, digest, proposal):
     """Uploads and proposes; gives (the id of the run or None, a word). The same request again, if need be, is the same run."""
     from mischief import upload
     person = shop.world.person(proposal.by)
+    asked = {"workspace": shop.id, "digest": digest, "bytes": len(content)}
     for _ in range(TRIES):
-        with contextlib.suppress(AssertionError, OSError):
-            if upload(shop, content, by=proposal.by) == 200:
-                break
-        time.sleep(0.2)
+        status, answer = patiently(lambda: person.call("POST", "/v1/bundles", asked))
+        if status >= 300:
+            return None, word(status, answer)
+        if answer["present"] or upload(shop, content, by=proposal.by) == 200:
+            break
     body = {"request_id": secrets.token_hex(8), "workspace": shop.id, "kind": proposal.kind, "bundle": digest}
     status, answer = patiently(lambda: person.call("POST", "/v1/runs", body))
     return (answer["run"]["id"] if status in (200, 201) else None), word(status, answer)
@@ -303,8 +304,3 @@ def take_right(campaign, aside):
         actions = [action for action in grant["actions"] if action != "approve"] if "approve" in grant["actions"] else [*grant["actions"], "approve"]
         grant = {**grant, "actions": actions}
         return campaign.put("grants", f"{shop.id}-{aside.what}", grant, lambda: campaign.grants.update({(shop.id, aside.what): grant}))
-
-
-def mark_of(content):
-    """The mark of a bundle."""
-    return bundles.mark(content)

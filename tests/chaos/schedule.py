@@ -131,10 +131,10 @@ WHATS = ("die-before", "die-after", "fail", "lose-answer", "throttle", "twice")
 
 
 def draw_strike(draw):
-    """A fault at a random call of a random process. Three times in a row is more than an SDK tries again."""
+    """A fault at a random call of a random process: once, or as often in a row as the SDK tries by itself."""
     process = draw.choice(sorted(CALLS))
     what = draw.choice(WHATS)
-    times = draw.choice((1, 3)) if what in ("fail", "lose-answer", "throttle") else 1
+    times = draw.choice((1, 5 if process.startswith("runner") else 3)) if what in ("fail", "lose-answer", "throttle") else 1
     return Strike(process, draw.choice(CALLS[process]), what, draw.choice((1, 1, 1, 2, 3)), times)
 
 
