@@ -20,6 +20,7 @@ from . import acts
 from .checker import Violation, judge
 from .estate import Journal
 from .schedule import STATUSES
+from .sites import general
 from .stores import Reader
 
 TICK, QUIET, REST_SECONDS, BATCH_SECONDS, SWEEP_SECONDS = 0.1, 1.5, 240, 600, 4
@@ -316,7 +317,7 @@ class Campaign:
             self.faults.disarm(name)
             sites = self.faults.hits(name)
             self.report.strikes[strike.what] += len(sites)
-            self.report.struck.update(sites)
+            self.report.struck.update(map(general, sites))
         self._names.clear()
 
     def _count(self, drivers, seconds):
@@ -328,7 +329,7 @@ class Campaign:
                 reason = (record.get("failure") or {}).get("reason", "")
                 self.report.outcomes[f"{driver.proposal.kind} {record['status']} {reason}".strip()] += 1
         if self.faults is not None:
-            self.report.passed = collections.Counter(passage.site for passage in self.faults.passages())
+            self.report.passed = collections.Counter(general(passage.site) for passage in self.faults.passages())
 
     def _found(self, violations):
         told = []
