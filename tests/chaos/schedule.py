@@ -113,19 +113,24 @@ ASIDES = (
 )
 # The calls that each process makes, by the beginnings of their names: a fault is drawn for one of them.
 CALLS = {
-    "plangate-api": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "states.StartExecution", "states.SendTaskSuccess", "states.StopExecution", "s3.HeadObject"),
-    "plangate-admit": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "dynamodb.Query", "s3.HeadObject", "states.SendTaskSuccess"),
-    "plangate-prepare": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "s3.PutObject"),
-    "plangate-intake": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "s3.GetObject"),
-    "plangate-project": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "s3.GetObject", "s3.PutObject"),
-    "plangate-guard": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "s3.GetObject"),
-    "plangate-request-approval": ("dynamodb.TransactWriteItems", "dynamodb.GetItem"),
-    "plangate-authorize": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "s3.PutObject", "s3.HeadObject", "kms.Sign"),
-    "plangate-conclude": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "dynamodb.Query", "s3.GetObject", "s3.PutObject", "ecs.", "states.", "logs."),
-    "plangate-sweep": ("dynamodb.TransactWriteItems", "dynamodb.GetItem", "dynamodb.Query", "s3.GetObject", "s3.PutObject", "ecs.", "states.", "logs."),
-    "runner-plan": ("s3.GetObject", "s3.PutObject", "s3.HeadObject", "ssm.GetParameters", "sts.GetCallerIdentity"),
-    "runner-apply": ("s3.GetObject", "s3.PutObject orders", "s3.PutObject claims", "s3.PutObject results", "s3.PutObject receipts", "s3.PutObject",
-                     "s3.HeadObject", "ssm.GetParameters", "sts.GetCallerIdentity"),
+    "plangate-api": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem WS", "dynamodb.GetItem DOC", "dynamodb.GetItem CHAIN", "dynamodb.Query",
+                     "s3.HEAD", "states.StartExecution", "states.SendTaskSuccess", "states.StopExecution"),
+    "plangate-admit": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem WS", "dynamodb.GetItem CHAIN", "dynamodb.Query", "s3.HEAD", "states.SendTaskSuccess"),
+    "plangate-prepare": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem DOC", "dynamodb.GetItem CHAIN", "s3.PutObject"),
+    "plangate-intake": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem CHAIN", "s3.GetObject"),
+    "plangate-project": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem POLICY", "s3.GetObject", "s3.PutObject"),
+    "plangate-guard": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem CHAIN", "s3.GetObject"),
+    "plangate-request-approval": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem CHAIN"),
+    "plangate-authorize": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem WS", "dynamodb.GetItem DEC", "s3.PutObject orders/ws/run/apply.json",
+                           "s3.PutObject orders/ws/run/apply.sig.json", "s3.HEAD", "kms.Sign"),
+    "plangate-conclude": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.GetItem WS", "dynamodb.Query", "s3.GetObject receipts", "s3.GetObject results",
+                          "s3.PutObject claims", "s3.HEAD", "ecs.ListTasks", "ecs.DescribeTasks", "ecs.StopTask", "states.SendTaskSuccess"),
+    "plangate-sweep": ("dynamodb.TransactWriteItems", "dynamodb.GetItem RUN", "dynamodb.Query", "s3.GetObject", "s3.PutObject claims", "ecs.ListTasks", "ecs.DescribeTasks", "ecs.StopTask",
+                       "states.DescribeExecution", "states.StartExecution", "states.StopExecution", "states.SendTaskSuccess"),
+    "runner-plan": ("s3.GetObject orders", "s3.GetObject bundles", "s3.GetObject state", "s3.PutObject artifacts", "s3.PutObject documents", "s3.PutObject logs", "s3.PutObject receipts",
+                    "ssm.GetParameters", "sts.GetCallerIdentity"),
+    "runner-apply": ("s3.GetObject orders/ws/run/apply.json", "s3.GetObject orders/ws/run/apply.sig.json", "s3.GetObject bundles", "s3.GetObject artifacts", "s3.GetObject state",
+                     "s3.PutObject claims", "s3.PutObject results", "s3.PutObject logs", "s3.PutObject receipts", "ssm.GetParameters", "sts.GetCallerIdentity"),
 }
 WHATS = ("die-before", "die-after", "fail", "lose-answer", "throttle", "twice")
 
@@ -135,7 +140,7 @@ def draw_strike(draw):
     process = draw.choice(sorted(CALLS))
     what = draw.choice(WHATS)
     times = draw.choice((1, 5 if process.startswith("runner") else 3)) if what in ("fail", "lose-answer", "throttle") else 1
-    return Strike(process, draw.choice(CALLS[process]), what, draw.choice((1, 1, 1, 2, 3)), times)
+    return Strike(process, draw.choice(CALLS[process]), what, draw.choice((1, 1, 1, 1, 2)), times)
 
 
 def draw_proposal(draw, chance, number, workspaces):
@@ -146,7 +151,7 @@ def draw_proposal(draw, chance, number, workspaces):
     acts = list(draw.choices([each for _, each in DECISIONS], [weight for weight, _ in DECISIONS])[0](draw)) if kind == "applicable" else []
     if draw.random() < 0.3:
         acts.append(draw.choice(MISCHIEF)(draw))
-    strikes = tuple(draw_strike(chance) for _ in range(chance.choice((0, 1, 1, 2)))) if chance else ()
+    strikes = tuple(draw_strike(chance) for _ in range(chance.choice((0, 1, 2, 3)))) if chance else ()
     return Proposal(
         number, workspace, draw.randrange(6_000), kind, configuration, draw.choices(("alice", "carol"), (5, 1))[0], tuple(acts), strikes,
         draw.choice(("approve", "reject", "cancel")))
