@@ -43,6 +43,11 @@ class Fault:
     def ends_the_task(self):
         return self.stops and self.process.startswith("runner")
 
+    @property
+    def life(self):
+        """The shortest life that comes to the task that it ends."""
+        return "only_planned" if self.process == "runner-plan" else "applied"
+
 
 @dataclasses.dataclass
 class Planned:
@@ -58,7 +63,7 @@ class Planned:
         dead_in_plan = any(other.ends_the_task and other.process == "runner-plan" for other in self.faults)
         if any(other.site == fault.site for other in here) or len(here) >= 5 or (fault.stops and stopping >= 3):
             return False
-        if fault.ends_the_task and (any(other.ends_the_task for other in self.faults) or self.name != "applied"):
+        if fault.ends_the_task and (any(other.ends_the_task for other in self.faults) or self.name != fault.life):
             return False
         if fault.ends_the_task and fault.process == "runner-plan":
             return all(other.process in BEFORE_THE_PLAN for other in self.faults)
@@ -86,7 +91,7 @@ class Recording:
             names = [name for name in LIVES if fault.site in self.lives[name]]
             room = next((life for life in planned if life.name in names and life.has_room(fault)), None)
             if room is None:
-                room = Planned("applied" if fault.ends_the_task else names[0])
+                room = Planned(fault.life if fault.ends_the_task else names[0])
                 planned.append(room)
             room.faults.append(fault)
         return planned
