@@ -275,7 +275,7 @@ def who_is_open_waits_for_a_person(facts):
         running = [kind for kind, status in executions if status == "RUNNING"]
         if run.status in ENDS:
             # The gate looks for an execution by the record's kind. Where somebody has changed that, it ends by its own clock.
-            if running and not facts.kind_was_changed(run):
+            if running and not facts.kind_was_changed(run) and not facts.sleeps_on(run):
                 yield run.id, f"it has ended as {run.status}, and its execution runs"
         elif run.status not in ("awaiting_approval", "queued"):
             yield run.id, f"at rest it is {run.status}: {[event['what']['type'] for event in run.events][-3:]}"

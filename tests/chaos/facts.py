@@ -69,9 +69,11 @@ class Facts:
 
     def __init__(self, stores):
         self.stores = stores
-        self.history, self._foreign = {}, {}
+        self.history, self._foreign, self._ended_from = {}, {}, {}
         for change in stores.changes:
             if change.pk.startswith("RUN#") and (record := body(change.after)) is not None:
+                if record["status"] in ENDS and change.before is not None:
+                    self._ended_from.setdefault(record["id"], body(change.before)["status"])
                 self.history.setdefault(record["id"], set()).add(record["status"])
                 if change.before is not None and change.before["version"] == change.after["version"]:
                     self._foreign.setdefault(record["id"], []).append(record)
@@ -109,6 +111,11 @@ class Facts:
     def foreign_statuses(self, run):
         """The statuses that somebody other than the gate wrote into its record."""
         return {record["status"] for record in self._foreign.get(run.id, [])}
+
+    def sleeps_on(self, run):
+        """Whether the execution of an ended run may still sleep: the run was ended by somebody else while it waited, and whoever was to
+        wake it then was lost. It wakes by its own clock at the latest when the plan dies, or after an hour in line, and finds the end."""
+        return run.status in ENDS and self._ended_from.get(run.id) in ("queued", "awaiting_approval")
 
     def kind_was_changed(self, run):
         """Whether somebody other than the gate wrote another kind into its record."""

@@ -515,6 +515,12 @@ def test_a_kind_that_somebody_changed_in_the_record_is_judged_by_the_chain():
     assert judge(gate.done()) == []
 
 
+def test_an_execution_that_was_not_woken_when_its_run_was_rejected_may_sleep_on():
+    gate = healthy()
+    gate.stores.executions[SECOND] = [("applicable", "RUNNING")]
+    assert judge(gate.done()) == []
+
+
 def test_one_may_leave_the_line_from_its_middle():
     gate = healthy()
     gate.end(FIFTH, "canceled")
