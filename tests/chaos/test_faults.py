@@ -209,6 +209,8 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
             planned = recording.plan(left)
             print(f"round {number}: {len(left)} faults in {len(planned)} lives, after {time.monotonic() - begun:.0f} s", flush=True)
             theatre.all(planned)
+    missed = [fault for fault in wanted if fault not in theatre.struck]
+    print("\n".join(["missed", *map(str, missed), "wrong", *theatre.wrong]), flush=True)
     stage.rest()
     stage.judge()
     stage.secrets()
@@ -219,5 +221,5 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
             theatre.wrong.append(f"{fault}: {identity} ended as {run.status} {run.failure} and not as {after_a_death(run, fault)}")
     print(f"{theatre.played} lives, {len(theatre.struck)} faults at {len({fault.site for fault in theatre.struck})} sites in {time.monotonic() - begun:.0f} s")
     assert theatre.wrong == []
-    assert [fault for fault in wanted if fault not in theatre.struck] == []
+    assert missed == []
     assert {site.split(" ")[0] for site in set.union(*recording.lives.values())} >= {"plangate-api", "plangate-sweep", "runner-plan", "runner-apply"}
