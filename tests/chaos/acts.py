@@ -14,6 +14,7 @@ import time
 import urllib.parse
 
 from gate import TERMINAL
+from mischief import start_by_hand
 
 from .stores import FORGED
 
@@ -141,7 +142,6 @@ def stop_task(run, act):
 
 def second_task(run, act):
     """Starts another task of it, as whoever may start any."""
-    from mischief import start_by_hand
     shop = run.workspace
     start_by_hand(run.world, shop.id, run.id, act.what, shop.outputs["PlanRoleArn" if act.what == "plan" else "ApplyRoleArn"])
     return f"done {act.what}"
@@ -151,7 +151,7 @@ def kill_runner(run, act):
     """Kills its runner, as a host that dies does; what it started dies with it, and so does its disk."""
     killed = _kill(lambda pid: f"PLANGATE_RUN={run.id}".encode() in _read(pid, "environ").split(b"\0") and _program(pid) == "runner")
     if killed:
-        _until(lambda: not run.tasks())
+        until(lambda: not run.tasks())
         shutil.rmtree(run.world.stack.directory / "work" / run.id, ignore_errors=True)
     return "done" if killed else "no runner"
 
@@ -182,7 +182,8 @@ def _program(pid):
     return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
 
 
-def _until(condition, seconds=20):
+def until(condition, seconds=20):
+    """Waits until something has come to pass, and no longer than so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import contextlib
+import dataclasses
 import json
 import secrets
 import shutil
@@ -19,7 +20,7 @@ from local.stack import Stack
 from . import acts
 from .checker import Violation, judge
 from .estate import Journal
-from .schedule import STATUSES
+from .schedule import STATUSES, Act
 from .sites import general
 from .stores import Reader
 
@@ -288,21 +289,21 @@ class Campaign:
                 driver, asked = opened[identity], True
                 leftover = driver.proposal.leftover if "leftover" not in driver.reached else "cancel"
                 driver.reached["leftover"] = 0
-                self.act(driver.run, acts_of(leftover, "alice" if leftover == "cancel" else "bob"))
+                self.act(driver.run, Act(leftover, "awaiting_approval", 0, "alice" if leftover == "cancel" else "bob"))
         if not asked:
             for shop in self.shops:
                 if shop.lock()["lock"]["state"] == "quarantined":
-                    self.report.acts[f"acknowledge: {self._look(shop)}"] += 1
+                    self.report.acts[f"acknowledge: {self.look(shop)}"] += 1
 
-    def _look(self, shop):
+    def look(self, shop):
         """Somebody looks at a closed estate, releases the engine's lock on its state, and opens the workspace again."""
         self._stack.client("s3").delete_object(Bucket=shop.bucket, Key=f"{shop.state_key}.tflock")
         content = self.journal.bundle("change", "mark-look")
-        identity, told = acts.propose(shop, content, digest_of(content), _Look())
+        identity, told = acts.propose(shop, content, digest_of(content), Asking())
         if identity is None:
             return told
         run = Run(shop, identity)
-        acts._until(lambda: run.status in TERMINAL, 60)
+        acts.until(lambda: run.status in TERMINAL, 60)
         body = {"request_id": secrets.token_hex(8), "run": identity, "note": "the campaign has looked"}
         return acts.word(*acts.patiently(lambda: self.world.admin.call("POST", f"/v1/workspaces/{shop.id}/acknowledge", body)))
 
@@ -310,7 +311,7 @@ class Campaign:
         """Opens every workspace that is closed, so that the next batch finds all open."""
         for shop in self.shops:
             if shop.lock()["lock"]["state"] == "quarantined":
-                self.report.acts[f"acknowledge: {self._look(shop)}"] += 1
+                self.report.acts[f"acknowledge: {self.look(shop)}"] += 1
         self.rest()
 
     # -- telling --------------------------------------------------------------------------------------------------
@@ -346,13 +347,9 @@ class Campaign:
         return Found(violations, "\n".join(told))
 
 
-def acts_of(name, by):
-    """An act of somebody, now."""
-    from .schedule import Act
-    return Act(name, "awaiting_approval", 0, by)
+@dataclasses.dataclass(frozen=True)
+class Asking:
+    """What a proposal asks for, and who asks: of somebody who looks at an estate."""
 
-
-class _Look:
-    """The proposal of somebody who looks at an estate."""
-
-    kind, by = "plan-only", "alice"
+    kind: str = "plan-only"
+    by: str = "alice"

@@ -1,6 +1,7 @@
 """What the campaign's runs change, and the marks that their applies leave outside of the gate, to be counted without asking it."""
 
 import dataclasses
+import hashlib
 import pathlib
 
 from mischief import archive, executable
@@ -56,7 +57,6 @@ class Journal:
         script = self.folder / pathlib.Path(engine.path).name
         note = f"printf '%s %s\\n' \"$(date +%s.%N)\" \"$PWD\" >> {self.folder}/engines"
         executable(script, f'#!/bin/sh\n[ "$1" != apply ] || {note}\nexec {engine.path} "$@"\n')
-        import hashlib
         return dataclasses.replace(engine, path=str(script), sha256=hashlib.sha256(script.read_bytes()).hexdigest())
 
     def configuration(self, how, mark):

@@ -7,6 +7,7 @@ from gate import TERMINAL, Run
 from mischief import digest_of
 
 from . import acts
+from .campaign import Asking
 from .schedule import Act
 
 PATIENCE = 150
@@ -24,7 +25,7 @@ class Life:
     def propose(self, how="change", kind="applicable", mark=None):
         """Proposes; gives the run."""
         content = self.campaign.journal.bundle(how, mark or f"mark-{self.shop.id[3:9]}-{self.number}-{len(self.runs)}")
-        identity, told = acts.propose(self.shop, content, digest_of(content), _Proposal(kind))
+        identity, told = acts.propose(self.shop, content, digest_of(content), Asking(kind))
         assert identity, f"the proposal was answered with {told}"
         self.runs.append(Run(self.shop, identity))
         return self.runs[-1]
@@ -45,12 +46,6 @@ class Life:
     def ends(self, run):
         """Waits until a run has ended."""
         self.reaches(run)
-
-
-@dataclasses.dataclass
-class _Proposal:
-    kind: str
-    by: str = "alice"
 
 
 def applied(life):

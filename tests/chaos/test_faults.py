@@ -135,7 +135,7 @@ class Theatre:
             if recording:
                 recording.lives[planned.name] |= set(passed(campaign, shop.id) - before)
             if shop.lock()["lock"]["state"] == "quarantined":
-                campaign._look(shop)
+                campaign.look(shop)
         finally:
             self.free.append(shop)
 
