@@ -54,6 +54,11 @@ provider: prerequisites
 test-stack: setup build provider
 	@$(PYTHON) -m pytest -n 2 --dist loadgroup local/tests infra/tests tests
 
+# CHAOS_SEED left out: another each time, and printed.
+.PHONY: chaos
+chaos: setup build ## random schedules of acts, faults and attacks, CHAOS_RUNS (1000) drawn from CHAOS_SEED, judged from the stores alone
+	@$(PYTHON) -m tests.chaos --runs $(or $(CHAOS_RUNS),1000) $(if $(CHAOS_SEED),--seed $(CHAOS_SEED))
+
 .PHONY: check
 check: setup ## format, lints, linters of templates, state machine and dependencies
 	@cargo fmt --all --check
