@@ -7,6 +7,7 @@
 pub mod access;
 pub mod acknowledge;
 pub mod admit;
+pub mod archive;
 mod attempt;
 pub mod authorize;
 pub mod aws;
@@ -17,6 +18,7 @@ pub mod documents;
 mod error;
 mod finish;
 pub mod guard;
+mod heads;
 pub mod intake;
 pub mod logs;
 #[cfg(any(test, feature = "memory"))]
@@ -29,8 +31,10 @@ mod requests;
 pub mod review;
 pub mod rows;
 pub mod store;
+pub mod strangers;
 pub mod sweep;
 pub mod tasks;
+pub mod witness;
 pub mod workflow;
 
 #[cfg(test)]
