@@ -459,7 +459,7 @@ proptest! {
         let report = stores.verify();
         prop_assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
         let first = &report.findings[0];
-        prop_assert_eq!((first.chain.as_str(), first.seq), (chain.to_string().as_str(), expected), "{}", first);
+        prop_assert_eq!((&first.chain, first.seq), (&chain.to_string(), expected), "{}", first);
         prop_assert!(first.to_string().contains(word), "{} of {:?}", first, deed);
     }
 
