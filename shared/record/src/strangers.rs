@@ -130,11 +130,14 @@ async fn write(
     if seen.window < window || seen.recorded < RECORDED {
         let mut chain = ChainRow::load(store, Chain::Strangers).await?;
         if seen.window < window {
-            if seen.left_out > 0 {
-                let since = Timestamp::from_unix_seconds(seen.window.max(0) * WINDOW).unwrap_or(now);
-                chain.append(now, &actor, What::StrangersLeftOut { since, at_least: seen.left_out })?;
+            // Of no window before: what was counted belongs to this one.
+            let mut left_out = seen.left_out;
+            if seen.window > 0 && left_out > 0 {
+                let since = Timestamp::from_unix_seconds(seen.window * WINDOW).unwrap_or(now);
+                chain.append(now, &actor, What::StrangersLeftOut { since, at_least: left_out })?;
+                left_out = 0;
             }
-            seen = Window { window, recorded: 0, left_out: 0 };
+            seen = Window { window, recorded: 0, left_out };
         }
         let what = What::StrangerRefused {
             identity: stranger.identity.map(plain),

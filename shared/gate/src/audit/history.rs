@@ -307,6 +307,9 @@ impl Walk<'_> {
             return self.take(verifier, seq, digest, envelope, Source::Both);
         }
         Some(match (self.read(seq, &stored.event), theirs) {
+            (Ok(_), Ok(_)) if stored.digest != Digest::of(stored.event.as_bytes()).to_string() => {
+                (seq, Source::Table, Fault::Changed)
+            }
             (Ok(_), Ok(_)) => (seq, Source::Table, Fault::Rewritten { teller: Teller::Archive }),
             (Ok(_), Err(misfit)) => (seq, Source::Archive, misfit.changed()),
             (Err(misfit), _) => (seq, Source::Table, misfit.changed()),
