@@ -132,16 +132,17 @@ mod tests {
 
     #[test]
     fn a_key_names_its_chain_and_place_and_nothing_else_does() {
-        let run = "run/run-01kb8h8ek0000000000000000a";
-        for chain in [run, "ws/ws-0123456789abcdef", "gate", "strangers"] {
+        let id = crate::ids::RunId::new("2026-11-30T05:00:00Z".parse().unwrap(), [7; 10]);
+        let run = format!("run/{id}");
+        for chain in [run.as_str(), "ws/ws-0123456789abcdef", "gate", "strangers"] {
             let chain: Chain = chain.parse().unwrap();
             let key = event_key(&chain, 12);
             assert_eq!(parse_event_key(&key), Some((chain, 12)), "{key}");
         }
         let key = event_key(&run.parse().unwrap(), 1);
-        assert_eq!(key, "events/run/2025-11-30/run-01kb8h8ek0000000000000000a/0000000001.json");
+        assert_eq!(key, format!("events/run/2026-11-30/{id}/0000000001.json"));
         for other in [
-            key.replace("2025", "2026"),
+            key.replace("2026-11-30", "2026-11-29"),
             key.replace("0000000001", "1"),
             "events/gate/0000000001.jsonx".to_owned(),
             "events/0000000001.json".to_owned(),
