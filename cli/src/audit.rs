@@ -135,7 +135,9 @@ fn what(what: &What) -> String {
         What::LockQuarantined { run, reason } => format!("lock quarantined by {run}: {}", reason.code()),
         What::LockAcknowledged { run, .. } => format!("quarantine lifted, seen by {run}"),
         What::AutomaticApprovalSwitchedOn { .. } => "automatic approval switched on".to_owned(),
-        What::StrangerRefused { asked, reason, .. } => format!("a stranger refused: {} ({})", inert(asked), inert(reason)),
+        What::StrangerRefused { asked, reason, .. } => {
+            format!("a stranger refused: {} ({})", inert(asked), inert(reason))
+        }
         What::StrangersLeftOut { at_least, .. } => format!("at least {at_least} more refusals of strangers"),
         What::DocumentChanged { document, id, .. } => format!("{} {} changed", document.as_str(), inert(id)),
     }

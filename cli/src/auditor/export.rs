@@ -58,7 +58,7 @@ struct Clients<'a> {
 }
 
 /// An object: its oldest version, and how many lie over it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Found {
     oldest: Option<String>,
     versions: u64,
@@ -187,15 +187,10 @@ impl Clients<'_> {
     }
 
     /// The oldest version of each of these objects. One of which only delete markers are left counts as empty.
-    async fn fetch(
-        &self,
-        piece: &[(String, Found)],
-        limit: u64,
-    ) -> Result<Vec<(String, Found, String)>, CliError> {
+    async fn fetch(&self, piece: &[(String, Found)], limit: u64) -> Result<Vec<(String, Found, String)>, CliError> {
         let mut handles = Vec::new();
         for (key, found) in piece {
-            let request =
-                self.s3.get_object().bucket(&self.bucket).key(key).set_version_id(found.oldest.clone());
+            let request = self.s3.get_object().bucket(&self.bucket).key(key).set_version_id(found.oldest.clone());
             let (bucket, there) = (self.bucket.clone(), found.versions > 0);
             handles.push(tokio::spawn(async move {
                 if !there {
@@ -217,9 +212,7 @@ impl Clients<'_> {
         let mut fetched = Vec::new();
         for ((key, found), handle) in piece.iter().zip(handles) {
             let bytes = handle.await.map_err(|error| CliError::Machine(error.to_string()))??;
-            let Found { oldest, versions, markers } = found;
-            let found = Found { oldest: oldest.clone(), versions: *versions, markers: *markers };
-            fetched.push((key.clone(), found, bytes));
+            fetched.push((key.clone(), found.clone(), bytes));
         }
         Ok(fetched)
     }
@@ -229,11 +222,8 @@ impl Clients<'_> {
         let mut start = None;
         loop {
             let scan = self.dynamodb.scan().table_name(&self.audit_table).consistent_read(true);
-            let answer = scan
-                .set_exclusive_start_key(start)
-                .send()
-                .await
-                .map_err(|error| refused(&self.audit_table, &error))?;
+            let answer =
+                scan.set_exclusive_start_key(start).send().await.map_err(|error| refused(&self.audit_table, &error))?;
             let mut lines: BTreeMap<String, Vec<TableEvent>> = BTreeMap::new();
             for item in answer.items.unwrap_or_default() {
                 let (pk, sk) = (text(&item, "pk"), text(&item, "sk"));

@@ -76,7 +76,10 @@ mod tests {
         let image = Image { event: Some("{}".to_owned()), digest: Some("d".to_owned()) };
         assert_eq!((changes[0].before.clone(), changes[0].after.clone()), (None, Some(image)));
         assert_eq!((changes[1].before.clone(), changes[1].after.clone()), (Some(Image::default()), None));
-        assert_eq!((changes[1].id.as_str(), changes[1].pk.as_str(), changes[1].sk.as_str()), ("2", "gate", "0000000001"));
+        assert_eq!(
+            (changes[1].id.as_str(), changes[1].pk.as_str(), changes[1].sk.as_str()),
+            ("2", "gate", "0000000001")
+        );
 
         let schedule: Event = serde_json::from_str(r#"{"time":"2026-11-30T05:00:00Z"}"#).unwrap();
         assert!(schedule.changes().unwrap().is_none());

@@ -206,8 +206,7 @@ pub async fn put(
         let mut switched_on = false;
         let mut writes = match &spec {
             Spec::Workspace(new) => {
-                let old: Option<WorkspaceSpec> =
-                    before_spec.clone().and_then(|spec| serde_json::from_value(spec).ok());
+                let old: Option<WorkspaceSpec> = before_spec.clone().and_then(|spec| serde_json::from_value(spec).ok());
                 switched_on = new.automatic_approval && !old.as_ref().is_some_and(|old| old.automatic_approval);
                 workspace_claims(store, id, old.as_ref(), new).await?
             }

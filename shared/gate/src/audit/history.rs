@@ -317,13 +317,7 @@ impl Walk<'_> {
     }
 
     /// An event that the archive lacks, while it goes on or ends before.
-    fn stored_alone(
-        &mut self,
-        verifier: &mut Verifier,
-        seq: u64,
-        stored: &TableEvent,
-        goes_on: bool,
-    ) -> Option<Wrong> {
+    fn stored_alone(&mut self, verifier: &mut Verifier, seq: u64, stored: &TableEvent, goes_on: bool) -> Option<Wrong> {
         let envelope = match self.read(seq, &stored.event) {
             Err(misfit) => return Some((seq, Source::Table, misfit.into())),
             Ok(envelope) => envelope,

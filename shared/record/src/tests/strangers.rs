@@ -25,7 +25,9 @@ async fn a_flood_is_bounded_and_what_was_left_out_is_counted() {
     knock(&world, &strangers, 1000, at(10)).await;
     let chain = world.chain(Chain::Strangers).await;
     assert_eq!(chain.len(), 50);
-    assert!(matches!(&chain[0], What::StrangerRefused { identity: Some(who), .. } if who == "arn:aws:iam::1:user/?[2Jeve"));
+    assert!(
+        matches!(&chain[0], What::StrangerRefused { identity: Some(who), .. } if who == "arn:aws:iam::1:user/?[2Jeve")
+    );
     // The next hour tells how many there were besides; what only this process had counted, with the first of the next.
     knock(&world, &strangers, 1, at(3700)).await;
     let chain = world.chain(Chain::Strangers).await;

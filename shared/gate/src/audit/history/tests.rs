@@ -64,10 +64,8 @@ impl Stores {
             digest: head.digest,
         });
         let last = self.witnesses.last();
-        let before = last.map(|bytes| ChainHead {
-            seq: self.witnesses.len() as u64,
-            digest: Digest::of(bytes.as_bytes()),
-        });
+        let before =
+            last.map(|bytes| ChainHead { seq: self.witnesses.len() as u64, digest: Digest::of(bytes.as_bytes()) });
         let witness = Witness::next(before.as_ref(), at(minute), heads.collect());
         self.witnesses.push(witness.to_bytes().unwrap());
     }
@@ -87,11 +85,7 @@ impl Stores {
             }
             if number < 3 {
                 let head = stores.heads[&chain.to_string()].clone();
-                stores.append(
-                    &ledger(),
-                    2,
-                    What::RunClosed { run: run(number), status: Status::Planned, chain: head },
-                );
+                stores.append(&ledger(), 2, What::RunClosed { run: run(number), status: Status::Planned, chain: head });
             }
             if number > 1 {
                 stores.witness(3);
