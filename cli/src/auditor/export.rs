@@ -188,7 +188,7 @@ impl Clients<'_> {
 
     /// The oldest version of each of these objects. One of which only delete markers are left counts as empty.
     async fn fetch(&self, piece: &[(String, Found)], limit: u64) -> Result<Vec<(String, Found, String)>, CliError> {
-        let mut handles = Vec::new();
+        let mut handles: Vec<tokio::task::JoinHandle<Result<String, CliError>>> = Vec::new();
         for (key, found) in piece {
             let request = self.s3.get_object().bucket(&self.bucket).key(key).set_version_id(found.oldest.clone());
             let (bucket, there) = (self.bucket.clone(), found.versions > 0);
