@@ -79,7 +79,7 @@ async fn verify(world: &World, bucket: &MemoryObjects, began: Timestamp) -> Repo
                 archived.push(Ok::<_, ()>(ArchivedEvent { seq, later_versions: 0, event }));
             }
         }
-        let head = world.get(&head_key(&chain)).await.unwrap().map(|item| item.body);
+        let head = Store::get(&world.store, &head_key(&chain)).await.unwrap().map(|item| item.body);
         verifier.chain(&chain, events.into_iter().map(Ok), archived.into_iter(), head.as_deref()).unwrap();
     }
     verifier.finish()
