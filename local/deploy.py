@@ -19,7 +19,7 @@ import sys
 
 from .stack import ACCOUNT, REGION, ROOT, Stack, StackError
 
-FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep")
+FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness")
 CODE_BUCKET, CODE_PREFIX = f"plangate-code-{ACCOUNT}", "releases/local"
 IMAGE = "plangate-runner:local"
 NOBODY = 65534

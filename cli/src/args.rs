@@ -42,8 +42,8 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Show the log of a run's phase
     Log(Log),
-    /// List a run's audit events and verify their chain
-    Audit(OneRun),
+    /// List a run's audit events and verify their chain; or verify or export the whole audit
+    Audit(Audit),
     /// Workspaces
     #[command(subcommand)]
     Workspace(WorkspaceCommand),
@@ -152,11 +152,56 @@ pub(crate) struct Runs {
     pub(crate) limit: u32,
 }
 
-/// A command about one run.
+/// `audit`
 #[derive(Debug, Args)]
-pub(crate) struct OneRun {
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Audit {
     /// The run's id
-    pub(crate) run: RunId,
+    #[arg(required = true)]
+    pub(crate) run: Option<RunId>,
+    #[command(subcommand)]
+    pub(crate) command: Option<AuditCommand>,
+}
+
+/// What an auditor does without the gate.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Hold table, archive and witnesses against each other, and name the first event that does not fit
+    Verify(AuditVerify),
+    /// Copy table, archive and witnesses to a folder of plain files
+    Export(AuditExport),
+}
+
+/// `audit verify`
+#[derive(Debug, Args)]
+pub(crate) struct AuditVerify {
+    /// The folder of an export; otherwise the stores themselves are read
+    pub(crate) folder: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) stores: Stores,
+    /// Seconds that an event may take on its way to the archive
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub(crate) lag: u32,
+}
+
+/// `audit export`
+#[derive(Debug, Args)]
+pub(crate) struct AuditExport {
+    /// The folder to make
+    pub(crate) folder: PathBuf,
+    #[command(flatten)]
+    pub(crate) stores: Stores,
+}
+
+/// The stores of the audit, read with your own credentials.
+#[derive(Debug, Args)]
+pub(crate) struct Stores {
+    /// The gate's name, from which its tables have theirs
+    #[arg(long, default_value = "plangate")]
+    pub(crate) gate: String,
+    /// The locked bucket; PLANGATE_ARCHIVE otherwise
+    #[arg(long, value_name = "BUCKET", env = "PLANGATE_ARCHIVE", hide_env_values = true)]
+    pub(crate) archive: Option<String>,
 }
 
 /// `show`

@@ -136,6 +136,11 @@ fn what(what: &What) -> String {
         What::LockAcknowledged { run, .. } => format!("quarantine lifted, seen by {run}"),
         What::Frozen { reason } => format!("frozen: {}", inert(reason)),
         What::FreezeLifted { reason } => format!("freeze lifted: {}", inert(reason)),
+        What::AutomaticApprovalSwitchedOn { .. } => "automatic approval switched on".to_owned(),
+        What::StrangerRefused { asked, reason, .. } => {
+            format!("a stranger refused: {} ({})", inert(asked), inert(reason))
+        }
+        What::StrangersLeftOut { at_least, .. } => format!("at least {at_least} more refusals of strangers"),
         What::DocumentChanged { document, id, .. } => format!("{} {} changed", document.as_str(), inert(id)),
     }
 }

@@ -46,6 +46,14 @@ pub(crate) enum CliError {
         /// How it failed.
         detail: String,
     },
+    /// A store of the audit does not answer, or refuses.
+    #[error("`{place}` cannot be read: {detail}; check its name, the region and your credentials (role of an auditor)")]
+    Store {
+        /// Which table or bucket.
+        place: String,
+        /// How it failed.
+        detail: String,
+    },
     /// The answer was lost, and what was asked may have been done.
     #[error("the answer was lost ({detail}), so it is not known whether this took effect; look before you repeat it")]
     AnswerLost {
@@ -175,7 +183,7 @@ impl CliError {
             Self::Refused(body) => body.reason.code(),
             Self::Turned { .. } => "request-refused",
             Self::NotTheGate { .. } => "answer-not-understood",
-            Self::NoAnswer { .. } => "no-answer",
+            Self::NoAnswer { .. } | Self::Store { .. } => "no-answer",
             Self::AnswerLost { .. } => "answer-lost",
             Self::Credentials { .. } | Self::NoRegion | Self::Signing(_) => "credentials",
             Self::Bundle(error) => error.reason(),

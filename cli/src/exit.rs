@@ -44,6 +44,7 @@ Exit codes:
 
 Environment:
   PLANGATE_API     the gate's address, as its deployment prints it (ApiUrl)
+  PLANGATE_ARCHIVE the bucket of the audit's archive (ArchiveBucket), for `audit verify` and `audit export`
   PLANGATE_ENGINE  the engine that fetches remote modules; else `tofu`, else `terraform` from PATH
   AWS_*            credentials and region, as every AWS tool takes them: variables, profiles, single
                    sign-on, credential processes, container and instance roles

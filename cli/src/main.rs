@@ -4,6 +4,7 @@ mod address;
 mod api;
 mod args;
 mod audit;
+mod auditor;
 mod conformance;
 mod console;
 mod decide;
@@ -90,7 +91,11 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Reject(args) => decide::reject(&api()?, console, args),
         Command::Cancel(args) => decide::cancel(&api()?, console, args),
         Command::Log(args) => logs::log(&api()?, console, &args),
-        Command::Audit(args) => audit::audit(&api()?, console, &args.run),
+        Command::Audit(args) => match (&args.command, &args.run) {
+            (Some(command), _) => auditor::auditor(console, command),
+            (None, Some(run)) => audit::audit(&api()?, console, run),
+            (None, None) => Err(CliError::Usage("`audit` takes a run, or `verify` or `export`".to_owned())),
+        },
         Command::Workspace(WorkspaceCommand::NewId) => offline::new_id(console),
         Command::Workspace(command) => workspace(&api()?, console, command),
         Command::Policy(command) => documents::documents(&api()?, console, DocumentKind::Policy, &command),

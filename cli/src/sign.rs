@@ -28,6 +28,26 @@ pub(crate) struct Signer {
     held: RefCell<Option<Credentials>>,
 }
 
+/// The ordinary chain of credentials and settings, and what runs it. `region` before that of the chain.
+///
+/// # Errors
+/// The machine has no runtime to give.
+pub(crate) fn aws(region: Option<&str>) -> Result<(tokio::runtime::Runtime, aws_config::SdkConfig), CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::Machine(format!("cannot start the credential chain: {error}")))?;
+    let client = aws_smithy_http_client::Builder::new()
+        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
+        .build_https();
+    let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(client);
+    if let Some(region) = region {
+        loader = loader.region(aws_config::Region::new(region.to_owned()));
+    }
+    let config = runtime.block_on(loader.load());
+    Ok((runtime, config))
+}
+
 impl Signer {
     /// Sets up the chain: environment, profile, single sign-on, process, web identity, container, instance. `region`
     /// is that of the API, if its name tells; otherwise the chain's.
@@ -35,18 +55,7 @@ impl Signer {
     /// # Errors
     /// No region anywhere, or no chain of credentials.
     pub(crate) fn from_chain(region: Option<&str>) -> Result<Self, CliError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| CliError::Machine(format!("cannot start the credential chain: {error}")))?;
-        let client = aws_smithy_http_client::Builder::new()
-            .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring))
-            .build_https();
-        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(client);
-        if let Some(region) = region {
-            loader = loader.region(aws_config::Region::new(region.to_owned()));
-        }
-        let config = runtime.block_on(loader.load());
+        let (runtime, config) = aws(region)?;
         let region = config.region().ok_or(CliError::NoRegion)?.to_string();
         let provider =
             config.credentials_provider().ok_or_else(|| CliError::Credentials { detail: "no provider".into() })?;

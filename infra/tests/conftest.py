@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from local.stack import ACCOUNT, REGION, Stack, wait_for  # noqa: E402
 
-CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep"]
+CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness"]
 OURS, THEIRS = "ws-0123456789abcdef", "ws-fedcba9876543210"
 
 # A function that notes its event and answers as the run's script says: each call takes the next answer, the last one stays.
@@ -26,6 +26,9 @@ NAME, RUNS = os.environ["AWS_LAMBDA_FUNCTION_NAME"].removeprefix("plangate-"), p
 while True:
     with urllib.request.urlopen(API + "next") as answer:
         request, event = answer.headers["Lambda-Runtime-Aws-Request-Id"], json.load(answer)
+    if "run" not in event:  # a schedule's or a stream's
+        urllib.request.urlopen(urllib.request.Request(API + request + "/response", b"{{}}", method="POST")).read()
+        continue
     notes = RUNS / (event["run"] + ".calls")
     before = sum(json.loads(line)[0] == NAME for line in notes.read_text().splitlines()) if notes.exists() else 0
     with open(notes, "a") as log:

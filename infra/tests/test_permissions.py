@@ -23,7 +23,8 @@ WRITERS = {
 }
 # Which items of the table each function writes, by a partition key of each kind.
 RUNS, LINE = ["RUN#x", "CHAIN#run/x"], ["WS#x", "CHAIN#ws/x"]
-CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "DEC#x", "CHAIN#gate", "FREEZE#gate", "WORKSPACES"]
+CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "DEC#x", "CHAIN#gate", "FREEZE#gate", "WORKSPACES", "CHAIN#strangers"]
+WRITING = [name for name in CONTROL if name not in ("archive", "witness")]
 ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": RUNS, "request-approval": RUNS}
 
 
@@ -106,7 +107,7 @@ def test_each_record_of_the_exchange_has_its_writers_whatever_a_policy_allows(ga
     assert refused(estate.client("s3").delete_object, Bucket=gate.bucket, Key=key.replace("%", f"by-{min(wrote)}"))
 
 
-@pytest.mark.parametrize("name", CONTROL)
+@pytest.mark.parametrize("name", WRITING)
 def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     role = f"plangate-{name}"
     dynamodb, table = gate.client(role, "dynamodb"), gate.outputs["AuditTable"]
@@ -119,12 +120,66 @@ def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     assert refused(dynamodb.transact_write_items, TransactItems=[{"Delete": {"TableName": table, "Key": key}}])
     assert refused(dynamodb.update_item, TableName=table, Key=key, UpdateExpression="SET event = :e", ExpressionAttributeValues={":e": {"S": "x"}})
     assert dynamodb.get_item(TableName=table, Key=key)["Item"] == key
-    chains = {chain for chain in ("run/x", "ws/x", "gate") if not refused(dynamodb.transact_write_items, TransactItems=[
+    chains = {chain for chain in ("run/x", "ws/x", "gate", "strangers") if not refused(dynamodb.transact_write_items, TransactItems=[
         {"Put": {"TableName": table, "Item": {"pk": {"S": chain}, "sk": {"S": role}}}}])}
     assert chains == {item.removeprefix("CHAIN#") for item in ITEMS.get(name, RUNS + LINE) if item.startswith("CHAIN#")}
 
 
-@pytest.mark.parametrize("name", CONTROL)
+@pytest.mark.parametrize("name", ["archive", "witness"])
+def test_who_copies_the_audit_cannot_write_it(gate, name):
+    dynamodb, key = gate.client(f"plangate-{name}", "dynamodb"), {"pk": {"S": "run/x"}, "sk": {"S": name}}
+    for table in (gate.outputs["AuditTable"], gate.outputs["Table"]):
+        assert refused(dynamodb.put_item, TableName=table, Item=key)
+        assert refused(dynamodb.transact_write_items, TransactItems=[{"Put": {"TableName": table, "Item": key}}])
+        assert refused(dynamodb.delete_item, TableName=table, Key=key)
+    moved = {"TableName": gate.outputs["Table"], "IndexName": "lists", "KeyConditionExpression": "lists_pk = :x"}
+    assert not refused(dynamodb.query, **moved, ExpressionAttributeValues={":x": {"S": "HEADS#2026-11-30"}})
+    assert refused(dynamodb.query, **moved, ExpressionAttributeValues={":x": {"S": "RUNS#x"}})
+
+
+@pytest.mark.parametrize("key", ["events/gate/%.json", "tampering/gate/%.json", "witnesses/%.json", "other/%.json"])
+def test_the_archive_has_its_writers_and_forgets_nothing(gate, estate, key):
+    bucket, writer = gate.outputs["ArchiveBucket"], {"events": "archive", "tampering": "archive", "witnesses": "witness"}.get(key.split("/")[0])
+    store = lambda s3, name, **more: refused(s3.put_object, Bucket=bucket, Key=key.replace("%", name), Body=b"{}", **more)  # noqa: E731
+    assert {name for name in CONTROL if not store(gate.client(f"plangate-{name}", "s3"), name, IfNoneMatch="*")} == {writer} - {None}
+    assert store(estate.client("s3"), "estate", IfNoneMatch="*")
+    if writer is None:
+        return
+    written = key.replace("%", writer)
+    assert store(gate.client(f"plangate-{writer}", "s3"), "over")
+    for s3 in (estate.client("s3"), gate.client(f"plangate-{writer}", "s3")):
+        assert refused(s3.delete_object, Bucket=bucket, Key=written)
+    # Under the lock, for the account's root too, once it has done away with the policy.
+    root = gate.stack.client("s3")
+    version = root.list_object_versions(Bucket=bucket, Prefix=written)["Versions"][0]["VersionId"]
+    assert root.get_object_retention(Bucket=bucket, Key=written)["Retention"]["Mode"] == "COMPLIANCE"
+    policy = root.get_bucket_policy(Bucket=bucket)["Policy"]
+    root.delete_bucket_policy(Bucket=bucket)
+    try:
+        assert refused(root.delete_object, Bucket=bucket, Key=written, VersionId=version)
+    finally:
+        root.put_bucket_policy(Bucket=bucket, Policy=policy)
+
+
+def test_an_auditor_reads_the_audit_and_nothing_else(gate):
+    arn = gate.person("auditor-of-the-gate")
+    iam = gate.stack.client("iam")
+    iam.detach_role_policy(RoleName="auditor-of-the-gate", PolicyArn=gate.wide)
+    iam.attach_role_policy(RoleName="auditor-of-the-gate", PolicyArn=gate.outputs["AuditorPolicyArn"])
+    session, archive = gate.stack.session_for_role(arn, "test"), gate.outputs["ArchiveBucket"]
+    dynamodb, s3 = session.client("dynamodb"), session.client("s3")
+    assert not refused(dynamodb.scan, TableName=gate.outputs["AuditTable"])
+    assert refused(dynamodb.scan, TableName=gate.outputs["Table"])
+    read = lambda pk: refused(dynamodb.get_item, TableName=gate.outputs["Table"], Key={"pk": {"S": pk}, "sk": {"S": "x"}})  # noqa: E731
+    assert (read("CHAIN#gate"), read("RUN#x"), read("DOC#policy#x")) == (False, True, True)
+    assert not refused(s3.list_object_versions, Bucket=archive)
+    gate.client("plangate-archive", "s3").put_object(Bucket=archive, Key="events/gate/read.json", Body=b"{}", IfNoneMatch="*")
+    assert not refused(s3.get_object, Bucket=archive, Key="events/gate/read.json")
+    assert refused(s3.put_object, Bucket=archive, Key="events/gate/new.json", Body=b"{}", IfNoneMatch="*")
+    assert refused(s3.get_object, Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json")
+
+
+@pytest.mark.parametrize("name", WRITING)
 def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gate, name):
     dynamodb, table, mine = gate.client(f"plangate-{name}", "dynamodb"), gate.outputs["Table"], ITEMS.get(name, RUNS + LINE)
     item = lambda pk: {"pk": {"S": pk}, "sk": {"S": f"written by {name}"}}  # noqa: E731

@@ -9,9 +9,11 @@ import pytest
 from templates import INFRA, arns, branches, listed, of_type, permissions, state_machine, statements, template, texts
 
 GATE, WORKSPACE = template("gate.yaml"), template("workspace.yaml")
-FUNCTIONS = ["Admit", "Api", "Authorize", "Conclude", "Guard", "Intake", "Prepare", "Project", "RequestApproval", "Review", "Sweep"]
+FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Guard", "Intake", "Prepare", "Project", "RequestApproval", "Review", "Sweep", "Witness"]
 ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
+# What reads a table or its stream and changes nothing.
+READS = {f"dynamodb:{name}" for name in ("GetItem", "Query", "Scan", "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
 # A workspace as the control plane might meet it: its bucket, an object there, a secret, its key.
 OF_A_WORKSPACE = [
     "arn:aws:s3:::plangate-ws-0123456789abcdef-111122223333",
@@ -88,12 +90,12 @@ def written(statement):
 def items_have_their_writers(found):
     """Each role writes its own kinds of items, within transactions; what a stolen role can overwrite ends there."""
     runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
-    configuration = {"CHAIN#gate", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*", "FREEZE#gate", "WORKSPACES"}
-    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs}
+    configuration = {"CHAIN#gate", "CHAIN#strangers", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*", "FREEZE#gate", "WORKSPACES"}
+    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs, "Archive": set(), "Witness": set()}
     for name in FUNCTIONS:
         allowed, audited = set(), set()
         for statement in permissions(found, f"{name}Role"):
-            actions = {each for each in listed(statement["Action"]) if each.startswith("dynamodb:")} - {"dynamodb:GetItem", "dynamodb:Query"}
+            actions = {each for each in listed(statement["Action"]) if each.startswith("dynamodb:")} - READS
             if not actions:
                 continue
             if actions == {"dynamodb:ConditionCheckItem"} and enclosed(statement):
@@ -151,7 +153,7 @@ def audit_is_only_appended(found):
     """Beside reading, the audit table is put to inside a transaction, and nothing else."""
     for owner, statement in statements(found):
         if any("AuditTable" in each or each == "*" for each in texts(statement["Resource"])):
-            writes = [each for each in listed(statement["Action"]) if each.startswith("dynamodb:") and each not in ("dynamodb:GetItem", "dynamodb:Query")]
+            writes = [each for each in listed(statement["Action"]) if each.startswith("dynamodb:") and each not in READS]
             if writes and (writes != ["dynamodb:PutItem"] or not enclosed(statement)):
                 yield f"{owner} may {writes} the audit table"
 
@@ -209,7 +211,7 @@ def everything_is_sealed(found):
 
 def records_are_create_only(found):
     """What is written once stays: no put without If-None-Match, and no delete by a role of ours."""
-    prefixes = {"ExchangeBucket": ["orders", "receipts", "documents", "projections", "claims", "results", "logs"], "StateBucket": ["artifacts"]}
+    prefixes = {"ExchangeBucket": ["orders", "receipts", "documents", "projections", "claims", "results", "logs"], "ArchiveBucket": ["events", "witnesses", "tampering"], "StateBucket": ["artifacts"]}
     once = {"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}}
     for policy in of_type(found, "AWS::S3::BucketPolicy").values():
         bucket = texts(policy["Bucket"])[0].strip("${}")
@@ -220,6 +222,30 @@ def records_are_create_only(found):
                 yield f"{resource} can be put over"
             if not any(set(listed(each["Action"])) >= {"s3:DeleteObject", "s3:DeleteObjectVersion"} for each in here):
                 yield f"{resource} can be deleted"
+
+
+def the_archive_is_locked(found):
+    """Under a lock that nobody lifts (compliance), for as long as a parameter says; each folder has one writer; an auditor reads alone."""
+    bucket = of_type(found, "AWS::S3::Bucket")["ArchiveBucket"]
+    lock = bucket.get("ObjectLockConfiguration", {}).get("Rule", {}).get("DefaultRetention", {})
+    if not bucket.get("ObjectLockEnabled") or lock.get("Mode") != "COMPLIANCE" or texts(lock.get("Days", [])) != ["${ArchiveDays}"]:
+        yield "the archive is not locked"
+    statements_ = of_type(found, "AWS::S3::BucketPolicy")["ArchiveBucketPolicy"]["PolicyDocument"]["Statement"]
+    for folder, writer in (("events", "archive"), ("tampering", "archive"), ("witnesses", "witness")):
+        resource = f"${{ArchiveBucket.Arn}}/{folder}/*"
+        who = [arns(each["Condition"]["ArnNotEquals"]["aws:PrincipalArn"]) for each in statements_
+               if resource in texts(each.get("Resource", [])) and "ArnNotEquals" in each.get("Condition", {}) and each["Effect"] == "Deny"]
+        if who != [[f"{ROLES}/control/${{GateName}}-{writer}"]]:
+            yield f"{folder} is written by {who}"
+    for owner, statement in statements(found):
+        here = any("ArchiveBucket" in each for each in texts(statement["Resource"]))
+        if here and "s3:PutObject" in listed(statement["Action"]) and owner not in ("ArchiveRole", "WitnessRole"):
+            yield f"{owner} may write to the archive"
+        if owner == "AuditorPolicy" and any(not re.search(r":(Get|List|Query|Scan|Decrypt)", each) for each in listed(statement["Action"])):
+            yield f"an auditor may {statement['Action']}"
+    mapping = of_type(found, "AWS::Lambda::EventSourceMapping")["ArchiveMapping"]
+    if mapping["StartingPosition"] != "TRIM_HORIZON" or not mapping.get("BisectBatchOnFunctionError") or "DestinationConfig" not in mapping:
+        yield "the stream loses events and does not tell"
 
 
 def workspace_roles_trust_tasks_alone(found):
@@ -268,7 +294,7 @@ def substitutions_fit(found):
 
 GATE_RULES = [passes_only_to_tasks, plan_only_cannot_apply, every_function_has_its_own_role, control_plane_cannot_touch_workspaces,
               audit_is_only_appended, authorize_alone_signs, nothing_is_wild, everything_is_sealed, records_are_create_only,
-              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read]
+              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read, the_archive_is_locked]
 WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state,
                    documents_expire, roles_bear_their_workspace]
 
@@ -285,14 +311,14 @@ def test_a_workspace_keeps_the_rule(rule):
 
 def test_what_others_rely_on_is_given():
     assert sorted(of_type(GATE, "AWS::Lambda::Function")) == [f"{name}Function" for name in FUNCTIONS]
-    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition",
+    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "ArchiveBucket", "AuditorPolicyArn", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition",
                 "MachinePlanOnlyArn", "MachineApplicableArn", "LogGroup", *(f"{name}{part}Arn" for name in FUNCTIONS for part in ("Function", "Role"))}
     assert set(GATE["Outputs"]) == expected
     assert set(WORKSPACE["Outputs"]) == {"StateBucket", "StateKey", "SealedKeyArn", "PlanRoleArn", "ApplyRoleArn", "SecretPrefix"}
 
 
 def test_state_and_records_outlive_their_stack():
-    for found, names in ((GATE, ("MainTable", "AuditTable", "ExchangeBucket", "DocumentKey", "OrderKey", "SecondOrderKey", "GateKey")), (WORKSPACE, ("StateBucket", "SealedKey"))):
+    for found, names in ((GATE, ("MainTable", "AuditTable", "ExchangeBucket", "ArchiveBucket", "DocumentKey", "OrderKey", "SecondOrderKey", "GateKey")), (WORKSPACE, ("StateBucket", "SealedKey"))):
         for name in names:
             assert found["Resources"][name]["DeletionPolicy"] == found["Resources"][name]["UpdateReplacePolicy"] == "Retain"
 
@@ -357,6 +383,15 @@ BROKEN = [
     (GATE, everything_is_sealed, lambda t: properties(t, "ExchangeBucket").pop("BucketEncryption")),
     (GATE, records_are_create_only, lambda t: properties(t, "ExchangeBucketPolicy")["PolicyDocument"]["Statement"][1]["Resource"].pop()),
     (GATE, records_are_create_only, lambda t: properties(t, "ExchangeBucketPolicy")["PolicyDocument"]["Statement"].pop(2)),
+    (GATE, records_are_create_only, lambda t: properties(t, "ArchiveBucketPolicy")["PolicyDocument"]["Statement"].pop(2)),
+    (GATE, the_archive_is_locked, lambda t: properties(t, "ArchiveBucket")["ObjectLockConfiguration"]["Rule"]["DefaultRetention"].update(Mode="GOVERNANCE")),
+    (GATE, the_archive_is_locked, lambda t: properties(t, "ArchiveBucketPolicy")["PolicyDocument"]["Statement"].pop(3)),
+    (GATE, the_archive_is_locked, lambda t: properties(t, "ArchiveBucketPolicy")["PolicyDocument"]["Statement"][4]["Condition"].update(ArnNotEquals={"aws:PrincipalArn": "*"})),
+    (GATE, the_archive_is_locked, lambda t: own(t, "SweepRole").append(own(t, "ArchiveRole")[2])),
+    (GATE, the_archive_is_locked, lambda t: base(t, "AuditorPolicy")[0]["Action"].append("dynamodb:PutItem")),
+    (GATE, the_archive_is_locked, lambda t: properties(t, "ArchiveMapping").pop("DestinationConfig")),
+    (GATE, audit_is_only_appended, lambda t: base(t, "AuditorPolicy")[0]["Action"].append("dynamodb:PutItem")),
+    (GATE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "AuditorRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
     (GATE, substitutions_fit, lambda t: properties(t, "MachineApplicable")["DefinitionSubstitutions"].pop("Subnets")),
     (WORKSPACE, everything_is_sealed, lambda t: properties(t, "StateBucketPolicy")["PolicyDocument"]["Statement"].pop(0)),
     (WORKSPACE, nothing_is_wild, lambda t: properties(t, "SealedKey")["KeyPolicy"]["Statement"][0].update(Action="kms:*")),

@@ -72,6 +72,11 @@ impl Event {
         self.raw_path.trim_matches('/').split('/').collect()
     }
 
+    /// The identity that IAM has checked, whatever it is.
+    pub(crate) fn identity(&self) -> Option<&str> {
+        Some(self.request_context.authorizer.as_ref()?.iam.as_ref()?.user_arn.as_str())
+    }
+
     /// Who asks, by the identity that IAM has checked (`R45`).
     pub(crate) fn caller(&self) -> Option<CallerIdentity> {
         let iam = self.request_context.authorizer.as_ref()?.iam.as_ref()?;

@@ -1,7 +1,10 @@
 //! The API: decode, find out who asks and whether they may, do it, answer. Every refusal says what to do next.
 
+use std::sync::LazyLock;
+
 use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError};
+use plangate_record::strangers::Strangers;
 
 mod configuration;
 mod decode;
@@ -14,6 +17,9 @@ mod runs;
 mod tests;
 
 use gate::Gate;
+
+/// What this process remembers of those who may not.
+static STRANGERS: LazyLock<Strangers> = LazyLock::new(Strangers::new);
 
 /// What this function works on besides what all do.
 const NEEDS: &[&str] = &[
@@ -36,6 +42,7 @@ async fn handle(
 ) -> Result<decode::Answer, FunctionError> {
     let Clients { store, objects, workflow, logs, administrator, .. } = clients;
     let bucket = objects.bucket();
-    let gate = Gate { store, objects, presigner: objects, workflow, logs, bucket, administrator, now };
+    let strangers = &*STRANGERS;
+    let gate = Gate { store, objects, presigner: objects, workflow, logs, strangers, bucket, administrator, now };
     Ok(routes::answer(&gate, &event).await)
 }

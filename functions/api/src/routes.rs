@@ -2,6 +2,7 @@
 
 use plangate_gate::documents::DocumentKind;
 use plangate_record::access::{Caller, identify, not_permitted};
+use plangate_record::strangers::Stranger;
 use plangate_record::{Error, Refusal};
 use plangate_wire::Reason;
 
@@ -17,11 +18,19 @@ pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
         Ok(caller) => route(gate, event, &caller).await,
         Err(error) => Err(error),
     };
-    outcome.unwrap_or_else(|error| {
-        let refusal = refusal(error, event.request_id());
-        tracing::info!(request = event.request_id(), reason = %refusal.reason, "refused");
-        Answer::refusal(refusal)
-    })
+    let error = match outcome {
+        Ok(answer) => return answer,
+        Err(error) => error,
+    };
+    let refusal = refusal(error, event.request_id());
+    tracing::info!(request = event.request_id(), reason = %refusal.reason, "refused");
+    if refusal.reason == Reason::NotPermitted {
+        let asked = format!("{}:{}", event.method(), event.path().join("/"));
+        let (identity, reason) = (event.identity(), refusal.reason.code());
+        let stranger = Stranger { function: "api", identity, asked: &asked, reason };
+        gate.strangers.refused(gate.store, &stranger, gate.now).await;
+    }
+    Answer::refusal(refusal)
 }
 
 async fn caller(gate: &Gate<'_>, event: &Event) -> Result<Caller, Error> {

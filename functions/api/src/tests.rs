@@ -1,6 +1,7 @@
 //! The API over stores in memory: what IAM identity may see what, and how large things are answered.
 
 use async_trait::async_trait;
+use plangate_gate::audit::Chain;
 use plangate_gate::digest::Digest;
 use plangate_gate::documents::DocumentKind;
 use plangate_gate::ids::{RunId, WorkspaceId};
@@ -12,6 +13,7 @@ use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
 use plangate_record::objects::{ObjectError, Presigned, Presigner, bundle_key, projection_key};
 use plangate_record::rows::run_key;
 use plangate_record::store::{Item, Store, Write};
+use plangate_record::strangers::Strangers;
 use plangate_record::workflow::WorkflowError;
 use plangate_record::{documents, propose};
 use plangate_wire::{DocumentPut, ProposeRequest};
@@ -50,6 +52,7 @@ struct World {
     store: MemoryStore,
     objects: MemoryObjects,
     workflow: MemoryWorkflow,
+    strangers: Strangers,
 }
 
 fn now() -> Timestamp {
@@ -105,7 +108,7 @@ impl World {
         };
         let proposer = Proposer { person: "ana".parse().unwrap(), arn: "arn".into(), on_behalf_of: None };
         let id = RunId::new(now(), [number; 10]);
-        let Self { store, objects, workflow } = self;
+        let Self { store, objects, workflow, .. } = self;
         propose::propose(store, objects, workflow, "exchange", &request, &proposer, id, now()).await.unwrap()
     }
 
@@ -141,6 +144,7 @@ impl World {
             presigner: &Addresses,
             workflow: &self.workflow,
             logs: &Silence,
+            strangers: &self.strangers,
             bucket: "exchange",
             administrator: ADMINISTRATOR,
             now: now(),
@@ -344,4 +348,21 @@ async fn a_freeze_is_shown_to_who_may_read_and_made_by_who_may_administer() {
     assert_eq!(frozen(&body, "/frozen"), [""; 0]);
     let again = world.reason("administrator", "POST", &format!("{own}/unfreeze"), request(6)).await;
     assert_eq!(again, "not-frozen");
+}
+
+#[tokio::test]
+async fn who_is_refused_because_they_may_not_is_recorded_apart_and_nobody_else_is() {
+    let world = World::new().await;
+    let run = world.run(1).await.id;
+    let path = format!("/v1/runs/{run}");
+    assert_eq!(world.reason("nobody", "GET", &path, None).await, "not-permitted");
+    assert_eq!(world.reason("eve", "GET", &path, None).await, "not-permitted");
+    assert_eq!(world.reason("ana", "GET", "/v1/nothing/here/at/all", None).await, "no-such-route");
+    let events = world.store.events(&Chain::Strangers, 1, 10).await.unwrap();
+    let told: Vec<Value> = events.iter().map(|event| serde_json::from_str(&event.bytes).unwrap()).collect();
+    let told: Vec<(&Value, &Value)> = told.iter().map(|e| (&e["what"]["identity"], &e["what"]["asked"])).collect();
+    let asked = json!(format!("GET:v1/runs/{run}"));
+    let nobody = json!("arn:aws:sts::111122223333:assumed-role/nobody/session");
+    let eve = json!("arn:aws:sts::111122223333:assumed-role/eve/session");
+    assert_eq!(told, [(&nobody, &asked), (&eve, &asked)]);
 }

@@ -1,5 +1,9 @@
 //! Audit events: what happened, in chains whose links are digests (`R52`, `R6`).
 
+pub mod archive;
+pub mod history;
+pub mod witness;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -34,6 +38,8 @@ pub enum Chain {
     Workspace(WorkspaceId),
     /// The gate's: what belongs to no workspace.
     Gate,
+    /// Refusals of those who may not: bounded, and apart, so that noise blocks nothing.
+    Strangers,
 }
 
 impl std::fmt::Display for Chain {
@@ -42,6 +48,26 @@ impl std::fmt::Display for Chain {
             Self::Run(id) => write!(f, "run/{id}"),
             Self::Workspace(id) => write!(f, "ws/{id}"),
             Self::Gate => f.write_str("gate"),
+            Self::Strangers => f.write_str("strangers"),
+        }
+    }
+}
+
+/// A text that names no chain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a chain: expected `run/ID`, `ws/ID`, `gate` or `strangers`")]
+pub struct ChainNameError;
+
+impl std::str::FromStr for Chain {
+    type Err = ChainNameError;
+
+    fn from_str(text: &str) -> Result<Self, ChainNameError> {
+        match text.split_once('/') {
+            Some(("run", id)) => id.parse().map(Self::Run).map_err(|_| ChainNameError),
+            Some(("ws", id)) => id.parse().map(Self::Workspace).map_err(|_| ChainNameError),
+            None if text == "gate" => Ok(Self::Gate),
+            None if text == "strangers" => Ok(Self::Strangers),
+            _ => Err(ChainNameError),
         }
     }
 }
@@ -54,14 +80,7 @@ impl Serialize for Chain {
 
 impl<'de> Deserialize<'de> for Chain {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let chain = match text.split_once('/') {
-            Some(("run", id)) => id.parse().map(Self::Run).map_err(serde::de::Error::custom)?,
-            Some(("ws", id)) => id.parse().map(Self::Workspace).map_err(serde::de::Error::custom)?,
-            None if text == "gate" => Self::Gate,
-            _ => return Err(serde::de::Error::custom("expected `run/ID`, `ws/ID` or `gate`")),
-        };
-        Ok(chain)
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -232,6 +251,29 @@ pub enum What {
         /// The spec after.
         spec_after: serde_json::Value,
     },
+    /// Ledger: runs of the workspace may from now on be applied without a person's approval (`R34`). The change itself
+    /// stands in the event before.
+    AutomaticApprovalSwitchedOn {
+        /// The etag of the workspace from which on.
+        after: String,
+    },
+    /// Somebody was refused who may not do what was asked.
+    StrangerRefused {
+        /// Who, as far as it is known: the IAM identity of the request.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        identity: Option<String>,
+        /// What was asked, shortened, without its content.
+        asked: String,
+        /// Why it was refused, as a stable code.
+        reason: String,
+    },
+    /// So many refusals were not recorded one by one, to keep noise from flooding the chain.
+    StrangersLeftOut {
+        /// From when on.
+        since: Timestamp,
+        /// How many there were, at least.
+        at_least: u64,
+    },
 }
 
 /// What the guardrails had said when a run ended.
@@ -308,12 +350,17 @@ impl SealedEvent {
 
 /// Canonical bytes: compact JSON with the keys of every object sorted.
 fn canonical<T: Serialize>(value: &T) -> Result<String, UntrustedError> {
+    canonical_of("audit event", value, EVENT_LIMIT)
+}
+
+/// The canonical bytes of `what`, at most `limit`.
+fn canonical_of<T: Serialize>(what: &'static str, value: &T, limit: usize) -> Result<String, UntrustedError> {
     // `serde_json::Value` keeps its keys sorted.
-    let text = serde_json::to_value(value).and_then(|value| serde_json::to_string(&value)).map_err(|_| {
-        UntrustedError::Malformed { what: "audit event", detail: "cannot be written as JSON".to_owned() }
-    })?;
-    if text.len() > EVENT_LIMIT {
-        return Err(UntrustedError::TooLarge { what: "audit event", bytes: text.len(), limit: EVENT_LIMIT });
+    let text = serde_json::to_value(value)
+        .and_then(|value| serde_json::to_string(&value))
+        .map_err(|_| UntrustedError::Malformed { what, detail: "cannot be written as JSON".to_owned() })?;
+    if text.len() > limit {
+        return Err(UntrustedError::TooLarge { what, bytes: text.len(), limit });
     }
     Ok(text)
 }

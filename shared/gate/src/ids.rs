@@ -112,6 +112,15 @@ impl RunId {
         let noise = randomness.iter().fold(0_u128, |bits, byte| bits << 8 | u128::from(*byte));
         Self(format!("run-{}", encode::<26>(milliseconds << 80 | noise)))
     }
+
+    /// When the identifier says that the run was proposed; nothing if it says no such moment.
+    #[must_use]
+    pub fn proposed_at(&self) -> Option<Timestamp> {
+        let digit = |byte: u8| CROCKFORD.iter().position(|other| *other == byte).map(|digit| digit as u64);
+        let time = self.0.bytes().skip(4).take(10);
+        let milliseconds = time.map(digit).try_fold(0_u64, |bits, digit| Some(bits << 5 | digit?))?;
+        Timestamp::from_unix_seconds(i64::try_from(milliseconds / 1000).ok()?).ok()
+    }
 }
 
 impl WorkspaceId {
@@ -142,6 +151,9 @@ mod tests {
         let late = RunId::new("2026-11-30T05:00:01Z".parse().unwrap(), [0; 10]);
         assert!(early < late);
         assert_eq!(early.as_str().parse::<RunId>().unwrap(), early);
+        assert_eq!(early.proposed_at().unwrap().to_string(), "2026-11-30T05:00:00Z");
+        let never: RunId = "run-zzzzzzzzzzzzzzzzzzzzzzzzzz".parse().unwrap();
+        assert_eq!(never.proposed_at(), None);
     }
 
     #[test]

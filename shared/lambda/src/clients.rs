@@ -11,6 +11,8 @@ pub struct Clients {
     pub store: DynamoStore,
     /// The exchange bucket.
     pub objects: S3Objects,
+    /// The locked bucket of the audit.
+    pub archive: S3Objects,
     /// The two state machines.
     pub workflow: StepFunctions,
     /// The runners' cluster.
@@ -43,6 +45,7 @@ impl Clients {
                 settings::required("PLANGATE_AUDIT_TABLE")?,
             ),
             objects: S3Objects::new(aws_sdk_s3::Client::new(&config), settings::required("PLANGATE_BUCKET")?),
+            archive: S3Objects::new(aws_sdk_s3::Client::new(&config), settings::named("PLANGATE_ARCHIVE")),
             workflow: StepFunctions::new(
                 aws_sdk_sfn::Client::new(&config),
                 settings::named("PLANGATE_MACHINE_PLAN_ONLY"),

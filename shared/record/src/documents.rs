@@ -204,9 +204,11 @@ pub async fn put(
         let document = view(&written)?;
 
         let before_spec = before.map(|stored| stored.spec);
+        let mut switched_on = false;
         let mut writes = match &spec {
             Spec::Workspace(new) => {
-                let old = before_spec.clone().and_then(|spec| serde_json::from_value(spec).ok());
+                let old: Option<WorkspaceSpec> = before_spec.clone().and_then(|spec| serde_json::from_value(spec).ok());
+                switched_on = new.automatic_approval && !old.as_ref().is_some_and(|old| old.automatic_approval);
                 workspace_claims(store, id, old.as_ref(), new).await?
             }
             Spec::Grant(new) => {
@@ -236,6 +238,9 @@ pub async fn put(
             spec_after: request.spec.clone(),
         };
         chain.append(now, &actor, changed)?;
+        if switched_on {
+            chain.append(now, &actor, What::AutomaticApprovalSwitchedOn { after: document.etag.clone() })?;
+        }
         writes.push(Write::Put(item));
         writes.push(remembered.write(&rows::write("a document", &document)?)?);
         writes.extend(chain.writes()?);

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod acknowledge;
 pub mod admit;
+pub mod archive;
 mod attempt;
 pub mod authorize;
 pub mod aws;
@@ -18,6 +19,7 @@ mod error;
 mod finish;
 pub mod freeze;
 pub mod guard;
+mod heads;
 pub mod intake;
 pub mod logs;
 #[cfg(any(test, feature = "memory"))]
@@ -30,8 +32,10 @@ mod requests;
 pub mod review;
 pub mod rows;
 pub mod store;
+pub mod strangers;
 pub mod sweep;
 pub mod tasks;
+pub mod witness;
 pub mod workflow;
 
 #[cfg(test)]

@@ -31,6 +31,20 @@ impl MemoryStore {
     pub fn items(&self) -> Vec<Item> {
         locked(&self.items).values().cloned().collect()
     }
+
+    /// Every event, as it stands.
+    pub fn all_events(&self) -> Vec<SealedEvent> {
+        locked(&self.events).values().cloned().collect()
+    }
+
+    /// Writes over an event as somebody would who is not bound by the gate; `None` removes it.
+    pub fn replace_event(&self, chain: &Chain, seq: u64, event: Option<SealedEvent>) {
+        let mut events = locked(&self.events);
+        match event {
+            Some(event) => events.insert((chain.to_string(), seq), event),
+            None => events.remove(&(chain.to_string(), seq)),
+        };
+    }
 }
 
 #[async_trait]

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
+use crate::heads;
 use crate::store::{Item, Key, Store, StoreError, Write};
 
 /// The key of a run.
@@ -33,6 +34,11 @@ pub fn lock_key(workspace: &WorkspaceId) -> Key {
 #[must_use]
 pub fn place_key(workspace: &WorkspaceId, place: u64) -> Key {
     Key::new(format!("WS#{workspace}"), format!("Q#{place:020}"))
+}
+
+/// The key of a chain's end.
+pub(crate) fn head_key(chain: &Chain) -> Key {
+    Key::new(format!("CHAIN#{chain}"), "HEAD")
 }
 
 /// The list of a workspace's runs.
@@ -186,32 +192,30 @@ pub(crate) struct ChainRow {
     chain: Chain,
     head: Option<ChainHead>,
     version: u64,
+    moved_at: Option<Timestamp>,
     events: Vec<SealedEvent>,
 }
 
 impl ChainRow {
-    fn key(chain: &Chain) -> Key {
-        Key::new(format!("CHAIN#{chain}"), "HEAD")
-    }
-
     /// Reads where a chain ends.
     pub(crate) async fn load(store: &dyn Store, chain: Chain) -> Result<Self, Error> {
-        let (head, version) = match store.get(&Self::key(&chain)).await? {
+        let (head, version) = match store.get(&head_key(&chain)).await? {
             Some(item) => (Some(read(&item)?), item.version),
             None => (None, 0),
         };
-        Ok(Self { chain, head, version, events: Vec::new() })
+        Ok(Self { chain, head, version, moved_at: None, events: Vec::new() })
     }
 
     /// A chain that is begun.
     pub(crate) const fn fresh(chain: Chain) -> Self {
-        Self { chain, head: None, version: 0, events: Vec::new() }
+        Self { chain, head: None, version: 0, moved_at: None, events: Vec::new() }
     }
 
     /// Adds an event.
     pub(crate) fn append(&mut self, at: Timestamp, actor: &Actor, what: What) -> Result<(), Error> {
         let event = SealedEvent::next(self.chain.clone(), self.head.as_ref(), at, actor.clone(), what)?;
         self.head = Some(event.head());
+        self.moved_at = Some(at);
         self.events.push(event);
         Ok(())
     }
@@ -225,8 +229,9 @@ impl ChainRow {
     pub(crate) fn writes(self) -> Result<Vec<Write>, Error> {
         let mut writes: Vec<Write> = self.events.into_iter().map(Write::Event).collect();
         if let (Some(head), false) = (&self.head, writes.is_empty()) {
-            let mut item = Item::new(Self::key(&self.chain), write("the end of a chain", head)?);
+            let mut item = Item::new(head_key(&self.chain), write("the end of a chain", head)?);
             item.version = self.version;
+            item.lists = self.moved_at.map(|at| heads::place(&self.chain, at));
             writes.push(Write::Put(item));
         }
         Ok(writes)

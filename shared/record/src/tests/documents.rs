@@ -54,8 +54,11 @@ async fn a_change_names_what_it_read_and_is_audited_with_before_and_after() {
     assert_eq!(send(&world, DocumentKind::Workspace, &id, &other).await.unwrap_err(), Reason::RequestIdReused);
 
     let ledger = world.chain(Chain::Workspace(world.workspace.clone())).await;
-    assert!(matches!(ledger.last(), Some(What::DocumentChanged { spec_before: Some(before), spec_after, .. })
-        if before["automatic_approval"].is_null() && spec_after["automatic_approval"] == true));
+    assert!(matches!(ledger.last(), Some(What::AutomaticApprovalSwitchedOn { after }) if *after == written.etag));
+    assert!(
+        matches!(ledger.iter().rev().nth(1), Some(What::DocumentChanged { spec_before: Some(before), spec_after, .. })
+        if before["automatic_approval"].is_null() && spec_after["automatic_approval"] == true)
+    );
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod apply;
 mod busy;
+mod archive;
 mod crashes;
 mod decisions;
 mod documents;
@@ -10,4 +11,5 @@ mod line;
 mod races;
 mod rule_sets;
 pub(crate) mod schedule;
+mod strangers;
 mod world;
