@@ -88,7 +88,8 @@ impl World {
         let (namespace, owner) = ("default".to_owned(), "platform".to_owned());
         let put = DocumentPut { etag: None, request_id, validate_only: false, namespace, owner, spec };
         let person = "administrator".parse().unwrap();
-        documents::put(&self.store, kind, id, &put, &person, ADMINISTRATOR, now()).await.unwrap();
+        let actor = Actor::Person { person, arn: ADMINISTRATOR.to_owned() };
+        documents::put(&self.store, kind, id, &put, &"administrator".parse().unwrap(), &actor, now()).await.unwrap();
     }
 
     async fn run(&self, number: u8) -> Run {

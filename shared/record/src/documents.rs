@@ -164,10 +164,9 @@ pub async fn put(
     id: &str,
     request: &DocumentPut,
     person: &Person,
-    arn: &str,
+    actor: &Actor,
     now: Timestamp,
 ) -> Result<(Document, bool), Error> {
-    let actor = Actor::Person { person: person.clone(), arn: arn.to_owned() };
     let remembered = Remembered::new(person, &request.request_id, &(kind, id, request), now)?;
     let mut attempts = Attempts::new(id);
     loop {
@@ -234,7 +233,7 @@ pub async fn put(
             spec_before: before_spec,
             spec_after: request.spec.clone(),
         };
-        chain.append(now, &actor, changed)?;
+        chain.append(now, actor, changed)?;
         writes.push(Write::Put(item));
         writes.push(remembered.write(&rows::write("a document", &document)?)?);
         writes.extend(chain.writes()?);

@@ -10,6 +10,7 @@ pub mod admit;
 mod attempt;
 pub mod authorize;
 pub mod aws;
+pub mod callbacks;
 pub mod cancel;
 pub mod conclude;
 pub mod decide;
@@ -21,7 +22,9 @@ pub mod intake;
 pub mod logs;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
+pub mod notices;
 pub mod objects;
+pub mod parameters;
 pub mod prepare;
 pub mod project;
 pub mod propose;

@@ -198,7 +198,8 @@ impl World {
         let (namespace, owner) = ("default".to_owned(), "platform".to_owned());
         let put = DocumentPut { etag, request_id, validate_only: false, namespace, owner, spec };
         let administrator = "administrator".parse().unwrap();
-        crate::documents::put(self, kind, id, &put, &administrator, ADMINISTRATOR, at(0)).await.unwrap();
+        let actor = Actor::Person { person: administrator, arn: ADMINISTRATOR.to_owned() };
+        crate::documents::put(self, kind, id, &put, &"administrator".parse().unwrap(), &actor, at(0)).await.unwrap();
     }
 
     pub(crate) async fn caller(&self, role: &str) -> Caller {
