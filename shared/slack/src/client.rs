@@ -65,6 +65,12 @@ impl CallError {
         }
     }
 
+    /// Whether Slack does not take the token: it may have been replaced.
+    #[must_use]
+    pub fn is_of_the_token(&self) -> bool {
+        matches!(self.code(), "invalid_auth" | "not_authed" | "token_revoked" | "token_expired" | "account_inactive")
+    }
+
     fn later(code: impl Into<String>) -> Self {
         Self::Later { code: code.into(), after: None }
     }
@@ -186,7 +192,8 @@ const fn unanswered(error: &ureq::Error) -> &'static str {
     }
 }
 
-/// What an error of Slack's is. Those of the platform itself pass; all others are about what was asked.
+/// What an error of Slack's is. Those of the platform itself pass, and so may those of a token that is being replaced; all
+/// others are about what was asked.
 fn refused(code: &str) -> CallError {
     const PASSING: &[&str] = &[
         "ratelimited",
@@ -198,10 +205,12 @@ fn refused(code: &str) -> CallError {
         "team_added_to_org",
         "accesslimited",
     ];
-    let word = (1..=64).contains(&code.len())
-        && code.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    let part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let word = (1..=64).contains(&code.len()) && code.bytes().all(part);
     let code = if word { code.to_owned() } else { "unknown".to_owned() };
-    if PASSING.contains(&code.as_str()) { CallError::later(code) } else { CallError::Never { code } }
+    let error = CallError::Never { code };
+    let passing = PASSING.contains(&error.code()) || error.is_of_the_token();
+    if passing { CallError::later(error.code()) } else { error }
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ fn each_failure_is_one_that_may_pass_or_one_that_will_not() {
         (answer("200 OK", "", "<ok>"), ("no_answer", Some(None))),
         (String::new(), ("timeout", Some(None))),
         (error("internal_error"), ("internal_error", Some(None))),
+        (error("token_revoked"), ("token_revoked", Some(None))),
         (error("channel_not_found"), ("channel_not_found", None)),
         (error("<a secret?>"), ("unknown", None)),
         (answer("200 OK", "", r#"{"ok": false}"#), ("unknown", None)),

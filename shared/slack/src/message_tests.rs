@@ -253,7 +253,10 @@ fn what_a_plan_says_stays_text() {
     // All of it is there, as it is; what is none of it is a character that acts.
     assert!(text.contains("<!channel> <@U0BOB0000> <https://evil.example|approve>"), "{text}");
     assert!(text.contains("\\u{202e}") && text.contains("\\u{200b}"), "{text}");
-    assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{200b}' | '\u{202d}' | '\u{202e}')), "{text:?}");
+    assert!(
+        !text.chars().any(|c| (c.is_control() && c != '\n') || matches!(c, '\u{200b}' | '\u{202d}' | '\u{202e}')),
+        "{text:?}"
+    );
     assert!(!text.contains("\n# A header") && !text.contains("\n> quote"), "a value cannot begin a line of its own");
     // What Slack does read markup in has nothing of the plan or of names that people choose.
     assert!(!message.text.contains("evil") && !message.text.contains("here"), "{}", message.text);
