@@ -56,6 +56,9 @@ pub(crate) enum Command {
     /// Principals: which IAM identities are which person
     #[command(subcommand)]
     Principal(DocumentCommand),
+    /// Slack
+    #[command(subcommand)]
+    Slack(SlackCommand),
     /// Project a plan document, on this machine alone
     Project(Project),
     /// Judge a plan document by a policy, on this machine alone
@@ -294,6 +297,13 @@ pub(crate) enum WorkspaceCommand {
         #[arg(long)]
         note: String,
     },
+}
+
+/// What there is for Slack.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum SlackCommand {
+    /// Print the manifest of the app to create in Slack, for the gate at PLANGATE_API or --api
+    Manifest,
 }
 
 impl DocumentCommand {
