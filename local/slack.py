@@ -4,22 +4,29 @@ the gate, signed as Slack signs.
     with Slack() as slack:
         gate = deploy_gate(stack, slack=slack)
         ...
-        message = slack.message(CHANNEL)
+        message = slack.about(run)
         slack.press(gate.api, message, "plangate.approve", slack.user("bob"))
+
+`python -m local.slack STACK` serves one beside a stack that is kept running, with a page on which its messages can be read and their
+buttons pressed, and ends with that stack. It prints what the gate needs to know of it.
 """
 
 import contextlib
 import dataclasses
 import hashlib
 import hmac
+import html
 import http.client
 import http.server
 import json
 import re
 import secrets
+import sys
 import threading
 import time
 import urllib.parse
+
+from .stack import Stack, StackError
 
 TEAM, CHANNEL = "T0LOCALTEAM", "C0CHANGES"
 APP, TRIGGER_SECONDS = "A0PLANGATE", 3
@@ -77,7 +84,7 @@ class Slack:
 
     def __init__(self, channels=(CHANNEL,), retry_seconds=4, port=0):
         self.token, self.secret = f"xoxb-{secrets.token_hex(12)}", secrets.token_hex(16)
-        self.previous, self.retry_seconds = None, retry_seconds
+        self.previous, self.retry_seconds, self.page = None, retry_seconds, None
         self.channels = set(channels)
         self.messages, self.told, self.views, self.calls, self.refusals = [], [], {}, [], []
         self._triggers, self._lock, self._count, self._trouble = {}, threading.Condition(), 0, None
@@ -372,11 +379,23 @@ def check_modal(view):
 
 def _handler(slack):
     class Handler(http.server.BaseHTTPRequestHandler):
-        """HTTP for the Web API."""
+        """HTTP for the Web API, and for the page if there is one."""
+
+        def do_GET(self):
+            if slack.page is None:
+                self.answer(404, {}, b"")
+            else:
+                self.answer(200, {"Content-Type": "text/html; charset=utf-8"}, slack.page.shown().encode())
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, headers, answer = slack.serve(self.path.removeprefix("/api/"), self.headers.get("Authorization"), body)
+            if slack.page is not None and not self.path.startswith("/api/"):
+                slack.page.done(dict(urllib.parse.parse_qsl(body.decode())))
+                self.answer(303, {"Location": "/"}, b"")
+            else:
+                self.answer(*slack.serve(self.path.removeprefix("/api/"), self.headers.get("Authorization"), body))
+
+        def answer(self, status, headers, answer):
             with contextlib.suppress(OSError):  # whoever asked has given up
                 self.send_response(status)
                 for name, value in {"Content-Type": "application/json", "Content-Length": str(len(answer)), **headers}.items():
@@ -388,3 +407,62 @@ def _handler(slack):
             """Nothing: what is asked is kept in `calls`."""
 
     return Handler
+
+
+# -- beside a stack that is kept running ---------------------------------------------------------------------------
+
+
+class Page:
+    """What is in the channels, for a browser, and the buttons."""
+
+    def __init__(self, slack, people, api):
+        self._slack, self._people, self._api = slack, people, api
+
+    def shown(self):
+        """The page."""
+        parts = ["<!doctype html><meta charset=utf-8><title>Slack, of a kind</title><style>body{font:15px sans-serif;max-width:60em;margin:2em auto}"
+                 "pre{background:#f4f4f4;padding:1em;white-space:pre-wrap}</style><h1>#changes</h1>"]
+        for message in reversed(self._slack.messages):
+            parts.append(f"<pre>{html.escape(message.text)}</pre>")
+            for person in self._people:
+                for action, button in message.buttons.items():
+                    parts.append(_form(f"{button['text']['text']} as {person}", ts=message.ts, action=action, person=person))
+        for view in self._slack.views:
+            for person in self._people:
+                parts.append(_form(f"Reject as {person}", '<input name=reason placeholder="Why?">', view=view, person=person))
+        parts += [f"<p>To {html.escape(user)} alone: {html.escape(text)}" for user, text in self._slack.told]
+        return "".join(parts)
+
+    def done(self, form):
+        """Does what a form of the page says."""
+        user = self._slack.user(form.get("person", ""))
+        if "view" in form:
+            self._slack.submit(self._api(), form["view"], user, form.get("reason", ""))
+            self._slack.views.pop(form["view"], None)
+        for message in [each for each in self._slack.messages if each.ts == form.get("ts")]:
+            self._slack.press(self._api(), message, form["action"], user)
+
+
+def _form(label, inner="", **hidden):
+    fields = "".join(f'<input type=hidden name={name} value="{html.escape(value, quote=True)}">' for name, value in hidden.items())
+    return f"<form method=post style='display:inline'>{fields}{inner}<button>{html.escape(label)}</button></form> "
+
+
+def main():
+    """Serves until the stack is gone."""
+    stack = Stack.load(sys.argv[1])
+
+    def api():
+        outputs = json.loads((stack.directory / "gate.json").read_text())["outputs"]
+        return stack.api_url(outputs["ApiId"])
+
+    with Slack() as slack:
+        slack.page = Page(slack, ("alice", "bob"), api)
+        print(json.dumps({name: getattr(slack, name) for name in ("api", "token", "secret", "previous", "retry_seconds")}), flush=True)
+        with contextlib.suppress(StackError):
+            while Stack.load(stack.name):
+                time.sleep(1)
+
+
+if __name__ == "__main__":
+    main()
