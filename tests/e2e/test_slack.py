@@ -3,7 +3,10 @@
 import concurrent.futures
 import contextlib
 import json
+import os
+import pathlib
 import re
+import signal
 import threading
 import time
 import urllib.parse
@@ -60,6 +63,15 @@ def told(slack, identity, count=1):
     return slack.wait(lambda: len(found := [text for who, text in slack.told if who == identity]) >= count and found[-1:], f"a word to {identity}")[0]
 
 
+def kill_function(world, name):
+    """Kills the processes of a function: what it kept in memory is gone, and the next call starts it anew."""
+    marks = {f"AWS_LAMBDA_FUNCTION_NAME={name}".encode(), f"AWS_ENDPOINT_URL={world.stack.endpoint}".encode()}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if marks <= set(pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")):
+                os.kill(int(process), signal.SIGKILL)
+
+
 @contextlib.contextmanager
 def no_trace(run, reason=None):
     """Within this block nothing of the run changes, but for one decision without effect, if there is a reason."""
@@ -85,7 +97,7 @@ def test_what_an_approver_sees_in_slack_is_approved_there_and_followed_to_its_en
     text = message.text
     assert message.headline == "A change waits for approval"
     for part in (run.workspace.name, run.workspace.id, run.id, "alice", "applicable", run.digest, run.record["plan"]["expires_at"],
-                 "to add", "against automatic approval", "terraform_data.database", "(sensitive value)"):
+                 "to add", "automatic approval", "terraform_data.database", "(sensitive value)"):
         assert part in text, (part, text)
     assert run.workspace.secret not in text
     assert {kind for kind, _ in texts(message.blocks)} <= {"plain_text", "text"}, "nothing in it is read for markup"
@@ -102,7 +114,6 @@ def test_what_an_approver_sees_in_slack_is_approved_there_and_followed_to_its_en
     decision = run.record["decision"]
     assert decision["by"] == {"kind": "slack", "person": "bob", "team": TEAM, "user": slack.user("bob")}
     assert (decision["surface"], decision["projection"]) == ("slack", run.digest)
-    assert "bob (Slack user" in world.person("bob").cli("show", run.id, "--no-projection").out or decision["by"]["person"] == "bob"
     assert slack.told == [] and len([each for each in slack.messages if run.id in each.text]) == 1
 
 
@@ -258,8 +269,8 @@ def test_while_the_signing_secret_is_replaced_the_one_before_is_good_and_then_no
     world.stack.client("ssm").delete_parameter(Name="/slack/previous-secret")
     slack.previous = None
     # What it has is good for five minutes; a function that starts does not know the old one any more.
-    world.stack.client("lambda").update_function_configuration(FunctionName="plangate-slack", Description="started anew")
-    wait_until(lambda: press_signed(before) == 401, "the old secret to be refused", 30)
+    kill_function(world, "plangate-slack")
+    wait_until(lambda: press_signed(before) == 401, "the old secret to be refused", 60)
     assert press_signed(slack.secret) == 200
     run.cancel()
 
@@ -360,7 +371,10 @@ variable "database_password" {{
     message = slack.about(run.id)
     text = message.text
     assert "<!channel> <@U0BOB> <https://evil.example|approve> *bold* ```code``` :tada: @here" in text, text
-    assert "<!everyone>" in text and "\\u{202e}" in text and "\\u{200b}" in text and "\\u{202d}" in text
+    for part in ("<!everyone> `*_~", "\\u{202e}\\u{200b}"):
+        assert part in text, (part, text)
+    # Engines write out what cannot be printed in a key themselves, each in its own way.
+    assert re.search(r"\\u\{?202d", text), text
     assert not re.search("[\u202a-\u202e\u200b-\u200f\u2066-\u2069\x00-\x09\x0b-\x1f\x7f]", text), "nothing in it acts"
     assert not any(line.startswith("# A headline") for line in text.splitlines()), "a value has no line of its own"
     posted = message.versions[0]
@@ -419,13 +433,14 @@ def test_while_slack_is_down_a_run_is_decided_elsewhere_and_that_nobody_was_told
 
 def test_a_slack_that_comes_back_shows_the_run_as_it_is_then(shop, slack, waits):
     run, message = waits
+    calls = len(slack.calls)
     with slack.trouble("limited", seconds=1):
         run.approve()
+        wait_until(lambda: "chat.update" in slack.calls[calls:], "it to be tried", 20)
         run.wait("applied")
-        calls = len(slack.calls)
-        wait_until(lambda: len(slack.calls) > calls or slack.calls[-1] == "chat.update", "it to be tried", 20)
+        assert message.headline == "A change waits for approval"
     shows(slack, message, "Applied")
-    assert failures(run) == [] or message.headline == "Applied"
+    assert message.buttons == {}
 
 
 def test_a_form_that_slack_does_not_open_leaves_the_run_as_it_is(world, slack, waits):
@@ -433,6 +448,9 @@ def test_a_form_that_slack_does_not_open_leaves_the_run_as_it_is(world, slack, w
     with no_trace(run), slack.trouble("slow", seconds=4, only=("views.open",)):
         assert press(run, message, "bob", REJECT).status == 200
         assert f"plangate reject {run.id}" in told(slack, slack.user("bob"))
+        slack.wait(lambda: slack.refusals, "slack to open it too late")
+    assert slack.refusals == [("views.open", "expired_trigger_id")]
+    slack.refusals.clear()
     run.cancel()
 
 

@@ -14,11 +14,11 @@ async fn take(world: &World, run: &RunId, by: &str, now: u32) -> Result<Held, Er
 }
 
 fn failures(chain: &[What]) -> Vec<&str> {
-    let problem = |what| match what {
-        &What::NotificationFailed { ref problem, .. } => Some(problem.as_str()),
+    let failed = chain.iter().filter_map(|event| match event {
+        What::NotificationFailed { problem, .. } => Some(problem.as_str()),
         _ => None,
-    };
-    chain.iter().filter_map(problem).collect()
+    });
+    failed.collect()
 }
 
 #[tokio::test]
