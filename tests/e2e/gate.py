@@ -23,7 +23,7 @@ __all__ = ["PATIENCE", "TERMINAL", "Answer", "Person", "Run", "Workspace", "Worl
 class World:
     """One gate on a stack of its own, with its people; all tests of a process share it, each in workspaces of its own."""
 
-    def __init__(self, stack, gate, chat):
+    def __init__(self, stack, gate, chat=None):
         self.stack, self.gate, self.outputs, self.slack = stack, gate, gate.outputs, chat
         self.search, self._heard, self._planted, self._people = Search(stack), [], {}, {}
         self.admin = Person(self, "administrator")
@@ -37,8 +37,8 @@ class World:
         """A person whom the gate's configuration knows, without any grant yet."""
         if name not in self._people:
             self._people[name] = Person(self, name)
-            users = [{"team": slack.TEAM, "user": self.slack.user(name)}]
-            self.document("principal", name, {"person": name, "iam": [{"account": ACCOUNT, "role": name}], "slack": users})
+            users = {"slack": [{"team": slack.TEAM, "user": self.slack.user(name)}]} if self.slack else {}
+            self.document("principal", name, {"person": name, "iam": [{"account": ACCOUNT, "role": name}], **users})
         return self._people[name]
 
     def stranger(self, name):
@@ -169,7 +169,7 @@ class World:
         self._planted, self._heard = {}, []
         if not planted:
             return
-        chat = [secret for secret in (self.slack.token, self.slack.secret, self.slack.previous) if secret]
+        chat = [secret for secret in (self.slack.token, self.slack.secret, self.slack.previous) if secret] if self.slack else []
         found = self.search.places([*planted, *chat], said)
         for secret in chat:
             astray = sorted(place for place in found[secret] if not place.startswith("ssm:///slack/"))
