@@ -19,6 +19,7 @@ import time
 
 from . import deploy, shop
 from .search import Search
+from .slack import TEAM, Slack
 from .stack import ROOT, Stack, StackError
 
 WAITS, REFUSED, FAILED = 8, 3, 4  # exit codes of the command line tool
@@ -131,8 +132,8 @@ class Person:
 class Story:
     """The stack, the people, and the eight chapters."""
 
-    def __init__(self, narrator, stack, folder, profile):
-        self.narrator, self.stack, self.folder = narrator, stack, folder
+    def __init__(self, narrator, stack, folder, profile, slack):
+        self.narrator, self.stack, self.folder, self.slack = narrator, stack, folder, slack
         self.program, self._profile = str(deploy.binary("plangate", profile)), profile
         self._heard = []
 
@@ -164,7 +165,7 @@ class Story:
     def set_up(self):
         tell = self.narrator.tell
         self.narrator.part("Set-up")
-        self.gate = deploy.deploy_gate(self.stack, self._profile, say=tell)
+        self.gate = deploy.deploy_gate(self.stack, self._profile, say=tell, slack=self.slack)
         self.administrator = Person(self, "administrator", self.gate.admin())
         self.alice, self.bob = (Person(self, name, self.gate.person(name)) for name in shop.PEOPLE)
         self.workspace = self.administrator.asks("workspace", "new-id")["id"]
@@ -210,8 +211,20 @@ class Story:
 
     def approve(self, run):
         self.narrator.chapter(
-            "An approver approves, and exactly that plan is applied", "Bob has another IAM role. He approves the projection that he saw, by its digest.")
-        self.bob.does("approve", run["id"], "--projection", run["projection"]["object"]["digest"], "--watch")
+            "An approver approves in Slack, and exactly that plan is applied",
+            "The workspace names a channel, and there is the run. Alice presses Approve first: nobody may do there what they may not do here.")
+        message = self.slack.about(run["id"])
+        for line in message.text.splitlines():
+            self.narrator.output(line)
+        self.check(run["projection"]["object"]["digest"] in message.text and self.first_secret not in message.text, "the message shows the same projection")
+        alice, bob = (self.slack.user(name) for name in shop.PEOPLE)
+        self.press(message, alice, "alice")
+        word = self.slack.wait(lambda: [text for user, text in self.slack.told if user == alice], "a word to alice")[0]
+        self.narrator.output(f"(to alice alone) {word}")
+        self.check("another approver" in word and self.run(run["id"])["status"] == "awaiting_approval", "refused, and alice alone is told why")
+        self.press(message, bob, "bob")
+        self.slack.wait(lambda: message.headline == "Applied", "the message to say that it is applied", SECONDS)
+        self.check(not message.buttons, "the message says that it is applied, and has no buttons any more")
         self.narrator.tell("", "The record shows who, what digest, which versions, and the state's identity before and after.")
         self.bob.does("show", run["id"], "--no-projection")
         record = self.run(run["id"])
@@ -219,7 +232,7 @@ class Story:
         self.check(record["status"] == "applied", "applied")
         self.check(record["proposer"]["person"] == "alice" and ":assumed-role/alice/" in record["proposer"]["arn"], "proposed by alice, under her role")
         decision = record["decision"]
-        self.check(decision["by"]["person"] == "bob" and ":assumed-role/bob/" in decision["by"]["arn"], "approved by bob, under his")
+        self.check(decision["by"] == {"kind": "slack", "person": "bob", "team": TEAM, "user": bob}, "approved by bob, as his user in Slack")
         self.check(decision["projection"] == record["projection"]["object"]["digest"] == run["projection"]["object"]["digest"], "on the digest that was shown")
         self.check(record["plan"]["artifact"] == run["plan"]["artifact"] and record["plan"]["artifact"]["version_id"], "the plan applied is the plan approved, by digest and version")
         self.check(record["plan"]["engine"] == {"name": self.gate.engine.name, "version": self.gate.engine.version}, "made and applied by the pinned engine")
@@ -229,6 +242,13 @@ class Story:
         self.check((after["version_id"], after["serial"], after["lineage"]) == (self.state()[1], state["serial"], state["lineage"]), "afterwards the state is the one in the bucket")
         self.narrator.tell("", "Its audit trail is a chain of digests, which the tool verifies.")
         self.bob.does("audit", run["id"])
+
+    def press(self, message, user, name):
+        """Somebody presses Approve, and confirms it."""
+        self.narrator.tell("", f"({name} presses Approve, and confirms)")
+        go_on()
+        answer = self.slack.press(self.gate.api, message, "plangate.approve", user)
+        self.check(answer.status == 200 and answer.seconds < 3, f"the gate has answered Slack within its three seconds ({answer.seconds:.1f} s)")
 
     def propose_again(self):
         self.narrator.chapter("Proposed again: no changes", "The same folder once more. There is nothing to decide, so nobody is asked.")
@@ -281,6 +301,7 @@ class Story:
         self.narrator.chapter(
             "Where the passwords are", "Every item, object version, log line, execution, task and file of the stack is searched, and every answer of",
             "this story: for both passwords, as they are, escaped, encoded, and inside of archives.")
+        self._heard += [("what was said in Slack", json.dumps([message.versions, self.slack.told]).encode()) for message in self.slack.messages]
         found = self._search.places([self.first_secret, self.second_secret], self._heard)
         self.narrator.tell(f"{self._search.looked:,} places were searched. Parameter Store, where the passwords come from, is left out.")
         exchange = self.gate.outputs["ExchangeBucket"]
@@ -348,7 +369,8 @@ def main():
             # A folder of the stack's, so that it goes when the stack goes.
             folder = stack.directory / "desk"
             folder.mkdir(mode=0o700)
-            Story(narrator, stack, folder, arguments.profile).tell()
+            with Slack() as slack:
+                Story(narrator, stack, folder, arguments.profile, slack).tell()
             narrator.part("The end")
             narrator.tell("stopping the stack")
         narrator.tell(f"All was as told. No process and no file is left. ({time.monotonic() - began:.0f} s)")

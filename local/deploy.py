@@ -19,7 +19,10 @@ import sys
 
 from .stack import ACCOUNT, REGION, ROOT, Stack, StackError
 
-FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness")
+FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness", "slack", "notify")
+# Where Slack's secrets are kept, by the template's parameters.
+SLACK = {"SlackSigningSecretParameter": "/slack/signing-secret", "SlackPreviousSecretParameter": "/slack/previous-secret",
+         "SlackBotTokenParameter": "/slack/bot-token"}
 CODE_BUCKET, CODE_PREFIX = f"plangate-code-{ACCOUNT}", "releases/local"
 IMAGE = "plangate-runner:local"
 NOBODY = 65534
@@ -104,6 +107,14 @@ class Gate:
             "WorkspaceId": workspace_id, "ExchangeBucket": self.outputs["ExchangeBucket"],
             "DocumentKeyArn": self.outputs["DocumentKeyArn"],
             "PlanPolicyArns": ",".join(plan_policies), "ApplyPolicyArns": ",".join(apply_policies), **parameters})
+
+    def slack_secrets(self, slack):
+        """Keeps the secrets of a Slack (local/slack.py) where the gate reads them, under its own key."""
+        values = (slack.secret, slack.previous, slack.token)
+        for name, value in zip(SLACK.values(), values, strict=True):
+            if value:
+                self.stack.client("ssm").put_parameter(
+                    Name=name, Value=value, Type="SecureString", KeyId=self.outputs["GateKeyArn"], Overwrite=True)
 
     def secret(self, workspace, name, value):
         """Stores a secret of a workspace (the outputs of `workspace`) under its sealed key; gives the parameter's name."""
@@ -192,21 +203,25 @@ def pem(der):
     return load_der_public_key(der).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mirror=None, limits=None, say=lambda line: None):
-    """Deploys infra/gate.yaml and all that it needs; gives the Gate."""
+def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mirror=None, limits=None, say=lambda line: None, slack=None):
+    """Deploys infra/gate.yaml and all that it needs, with `slack` (local/slack.py) or without one; gives the Gate."""
     engine = engine or find_engine()
     say("uploading the functions and the state machine")
     upload_release(stack, profile)
     administrator = make_person(stack, "administrator")
     say("deploying infra/gate.yaml")
+    chat = {**SLACK, "SlackApiUrl": slack.api, "SlackRetrySeconds": str(slack.retry_seconds)} if slack else {}
     parameters = {
         "GateName": name, "CodeBucket": CODE_BUCKET, "CodePrefix": CODE_PREFIX, "RunnerImage": IMAGE,
         "Architecture": "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64",
-        "AdministratorRoleArn": administrator}
+        "AdministratorRoleArn": administrator, **chat}
     outputs = stack.deploy(ROOT / "infra/gate.yaml", name, parameters)
     say("making the runner's image")
     build_image(stack, outputs, [engine], profile, provider_mirror, limits)
-    return Gate(stack, name, outputs, engine, administrator, parameters)
+    gate = Gate(stack, name, outputs, engine, administrator, parameters)
+    if slack:
+        gate.slack_secrets(slack)
+    return gate
 
 
 def main():

@@ -11,9 +11,10 @@ import os
 import secrets
 import subprocess
 import sys
+import types
 
 from . import deploy, shop
-from .stack import Stack, StackError
+from .stack import ROOT, Stack, StackError
 
 NAME = "play"
 
@@ -33,12 +34,24 @@ def plangate(gate, *arguments, stdin=None):
     return json.loads(done.stdout)
 
 
+def slack_beside(stack):
+    """Starts a Slack of a kind (local/slack.py) that ends with the stack; gives what the gate needs to know of it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "local.slack", stack.name], cwd=ROOT, start_new_session=True, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    said = process.stdout.readline()
+    if not said:
+        raise StackError("the stand-in for Slack does not start")
+    return types.SimpleNamespace(**json.loads(said))
+
+
 def up():
     """Starts the stack with a gate and a workspace in it."""
     say("starting the emulator")
     stack = Stack.start(NAME, keep=True)
     try:
-        gate = deploy.deploy_gate(stack, say=say)
+        slack = slack_beside(stack)
+        gate = deploy.deploy_gate(stack, say=say, slack=slack)
         workspace = plangate(gate, "workspace", "new-id")["id"]
         say(f"deploying infra/workspace.yaml for the workspace {workspace}")
         outputs = gate.workspace(workspace)
@@ -65,6 +78,8 @@ and as bob:
 
     plangate runs --workspace shop
     plangate approve RUN --watch
+
+or in Slack, of a kind: {slack.api.removesuffix("/api")} shows the message of each run, with its buttons.
 
 `make down` ends it. For the AWS command line as root: eval "$(.venv/bin/python -m local.stack env {NAME})"
 """)

@@ -1,5 +1,6 @@
 """The sample workspace `shop`: the documents that tell the gate of it and of the people who work on it."""
 
+from .slack import CHANNEL, TEAM, Slack
 from .stack import ACCOUNT, REGION
 
 PEOPLE = ("alice", "bob")
@@ -10,13 +11,15 @@ def documents(gate, workspace, outputs):
     engine = gate.engine
     yield "policy", "default", {"schema": "plangate.policy.v1"}
     for person in PEOPLE:
-        yield "principal", person, {"person": person, "iam": [{"account": ACCOUNT, "role": person}]}
+        users = [{"team": TEAM, "user": Slack.user(person)}]
+        yield "principal", person, {"person": person, "iam": [{"account": ACCOUNT, "role": person}], "slack": users}
     yield "workspace", workspace, {
         "name": "shop", "engine": {"name": engine.name, "version": engine.version}, "policy": "default",
         "state": {"bucket": outputs["StateBucket"], "key": outputs["StateKey"], "region": REGION},
         "plan_role": outputs["PlanRoleArn"], "apply_role": outputs["ApplyRoleArn"],
         "sealed_bucket": outputs["StateBucket"], "sealed_key": outputs["SealedKeyArn"],
-        "secrets": [{"variable": "database_password", "parameter": f"{outputs['SecretPrefix']}database_password"}]}
+        "secrets": [{"variable": "database_password", "parameter": f"{outputs['SecretPrefix']}database_password"}],
+        "slack": {"channel": CHANNEL}}
     # Both may approve: it is not the grant that will keep somebody from approving what they proposed.
     for person in PEOPLE:
         actions = ["read", "read-logs", "propose", "approve"]

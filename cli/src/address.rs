@@ -35,6 +35,11 @@ pub(crate) fn protected(uri: &Uri) -> bool {
 }
 
 impl Base {
+    /// The address as it is written, without a slash at its end.
+    pub(crate) fn url(&self) -> String {
+        format!("{}{}", self.origin, self.prefix)
+    }
+
     /// Reads the gate's address.
     ///
     /// # Errors

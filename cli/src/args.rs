@@ -62,6 +62,9 @@ pub(crate) enum Command {
     Unfreeze(FreezeArgs),
     /// Show whether the gate as a whole is frozen
     Gate,
+    /// Slack
+    #[command(subcommand)]
+    Slack(SlackCommand),
     /// Project a plan document, on this machine alone
     Project(Project),
     /// Judge a plan document by a policy, on this machine alone
@@ -359,6 +362,13 @@ pub(crate) enum WorkspaceCommand {
         #[arg(long)]
         note: String,
     },
+}
+
+/// What there is for Slack.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum SlackCommand {
+    /// Print the manifest of the app to create in Slack, for the gate at PLANGATE_API or --api
+    Manifest,
 }
 
 impl DocumentCommand {

@@ -2,7 +2,7 @@
 
 use plangate_gate::audit::{self, AuditEvent, Chain, What};
 use plangate_gate::ids::RunId;
-use plangate_gate::run::{Actor, ChainHead, Choice, Run};
+use plangate_gate::run::{Actor, ChainHead, Choice, Run, Surface};
 use plangate_wire::{AuditAnswer, EventView};
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ fn listing(console: &Console, events: &[EventView]) -> String {
 
 fn who(actor: &Actor) -> String {
     match actor {
-        Actor::Person { person, .. } => person.to_string(),
+        Actor::Person { person, .. } | Actor::Slack { person, .. } => person.to_string(),
         Actor::Gate { function } => format!("gate/{}", inert(function)),
     }
 }
@@ -125,6 +125,12 @@ fn what(what: &What) -> String {
         What::ApplyReceived { apply } => apply
             .exit_code
             .map_or_else(|| "apply ended".to_owned(), |code| format!("apply ended with exit code {code}")),
+        What::NotificationFailed { surface: Surface::Slack, problem } => {
+            format!("people could not be told in Slack: {}", inert(problem))
+        }
+        What::NotificationFailed { surface: Surface::Api, problem } => {
+            format!("people could not be told: {}", inert(problem))
+        }
         What::CancelRequested { .. } => "withdrawal asked for".to_owned(),
         What::RunEnded { status, failure, .. } => {
             let why = failure.as_ref().map_or(String::new(), |failure| format!(": {}", failure.reason.code()));

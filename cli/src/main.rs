@@ -32,7 +32,7 @@ use plangate_gate::documents::DocumentKind;
 
 use crate::address::Base;
 use crate::api::Api;
-use crate::args::{Cli, Command, DocumentCommand, WorkspaceCommand};
+use crate::args::{Cli, Command, DocumentCommand, SlackCommand, WorkspaceCommand};
 use crate::console::{Console, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -74,14 +74,15 @@ fn fail(console: &Console, error: &CliError) -> Exit {
 
 fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
     let address = cli.api;
-    let api = || -> Result<Api<'_>, CliError> {
+    let base = || -> Result<Base, CliError> {
         let address = address.as_deref().filter(|text| !text.is_empty()).ok_or_else(|| {
             CliError::Usage(
                 "no gate: set PLANGATE_API, or --api, to the gate's address (output ApiUrl of its stack)".to_owned(),
             )
         })?;
-        Api::new(Base::parse(address)?, console)
+        Base::parse(address)
     };
+    let api = || -> Result<Api<'_>, CliError> { Api::new(base()?, console) };
     match cli.command {
         Command::Propose(args) => propose::propose(&api()?, console, args),
         Command::Runs(args) => runs::list(&api()?, console, &args),
@@ -104,6 +105,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Freeze(args) => freeze::freeze(&api()?, console, args, false),
         Command::Unfreeze(args) => freeze::freeze(&api()?, console, args, true),
         Command::Gate => freeze::gate(&api()?, console),
+        Command::Slack(SlackCommand::Manifest) => offline::slack_manifest(console, &base()?),
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),

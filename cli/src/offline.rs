@@ -9,6 +9,7 @@ use plangate_gate::projection::{Projection, Withhold};
 use plangate_rules::Sandbox;
 use serde::Serialize;
 
+use crate::address::Base;
 use crate::args::{BundleFolder, Guard, Project};
 use crate::console::{Console, Tone};
 use crate::documents::read_file;
@@ -41,6 +42,20 @@ pub(crate) fn new_id(console: &Console) -> Result<Exit, CliError> {
         console.out_json(&serde_json::json!({ "id": id }))?;
     } else {
         console.out(&format!("{id}\n"))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// Prints the manifest of the Slack app of the gate at `base`. It is JSON in either case: it is pasted into Slack.
+///
+/// # Errors
+/// Standard output is gone.
+pub(crate) fn slack_manifest(console: &Console, base: &Base) -> Result<Exit, CliError> {
+    let manifest = plangate_slack::manifest::manifest(&base.url());
+    if console.json {
+        console.out_json(&manifest)?;
+    } else {
+        console.out(&format!("{manifest:#}\n"))?;
     }
     Ok(Exit::Success)
 }

@@ -76,6 +76,7 @@ impl Sheet {
 pub(crate) fn actor(actor: &Actor) -> String {
     match actor {
         Actor::Person { person, arn } => format!("{person} ({})", inert(arn)),
+        Actor::Slack { person, team, user } => format!("{person} (Slack user {}/{})", inert(team), inert(user)),
         Actor::Gate { function } => format!("the gate ({})", inert(function)),
     }
 }

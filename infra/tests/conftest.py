@@ -14,7 +14,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from local.stack import ACCOUNT, REGION, Stack, wait_for  # noqa: E402
 
-CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness"]
+CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness", "slack", "notify"]
+# Where Slack's secrets are, by who may read them.
+SLACK = {"/slack/signing-secret": {"slack"}, "/slack/previous-secret": {"slack"}, "/slack/bot-token": {"slack", "notify"}}
 OURS, THEIRS = "ws-0123456789abcdef", "ws-fedcba9876543210"
 
 # A function that notes its event and answers as the run's script says: each call takes the next answer, the last one stays.
@@ -28,6 +30,9 @@ while True:
         request, event = answer.headers["Lambda-Runtime-Aws-Request-Id"], json.load(answer)
     if "run" not in event:  # a schedule's or a stream's
         urllib.request.urlopen(urllib.request.Request(API + request + "/response", b"{{}}", method="POST")).read()
+        continue
+    if "run" not in event:  # no step of a run: a change of the table
+        urllib.request.urlopen(urllib.request.Request(API + request + "/response", b"null", method="POST")).read()
         continue
     notes = RUNS / (event["run"] + ".calls")
     before = sum(json.loads(line)[0] == NAME for line in notes.read_text().splitlines()) if notes.exists() else 0
@@ -72,7 +77,10 @@ class Gate:
         (image / "runner").chmod(0o755)
         self.outputs = stack.deploy(ROOT / "infra/gate.yaml", "gate", {
             "CodeBucket": "code", "CodePrefix": "release", "Architecture": "x86_64", "RunnerImage": "plangate-runner:local",
-            "AdministratorRoleArn": f"arn:aws:iam::{ACCOUNT}:role/administrator"})
+            "AdministratorRoleArn": f"arn:aws:iam::{ACCOUNT}:role/administrator", "SlackSigningSecretParameter": "/slack/signing-secret",
+            "SlackPreviousSecretParameter": "/slack/previous-secret", "SlackBotTokenParameter": "/slack/bot-token"})
+        for name in [*SLACK, "/slack/other"]:
+            stack.client("ssm").put_parameter(Name=name, Value="x", Type="SecureString", KeyId=self.outputs["GateKeyArn"])
         self.bucket = self.outputs["ExchangeBucket"]
         # Their estate's policy is far too wide, as such policies happen to be.
         wide = stack.client("iam").create_policy(PolicyName="wide", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [

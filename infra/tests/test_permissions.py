@@ -2,7 +2,7 @@
 
 import botocore.exceptions
 import pytest
-from conftest import ACCOUNT, CONTROL, OURS, THEIRS
+from conftest import ACCOUNT, CONTROL, OURS, SLACK, THEIRS
 
 RUN = "run-01aaaaaaaaaaaaaaaaaaaaaaaa"
 DOCUMENT = f"documents/{OURS}/{RUN}.json"
@@ -25,7 +25,11 @@ WRITERS = {
 RUNS, LINE = ["RUN#x", "CHAIN#run/x"], ["WS#x", "CHAIN#ws/x"]
 CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "DEC#x", "CHAIN#gate", "FREEZE#gate", "WORKSPACES", "CHAIN#strangers"]
 WRITING = [name for name in CONTROL if name not in ("archive", "witness")]
-ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": RUNS, "request-approval": RUNS}
+CHATS = ["MAC#x", "ACT#x", "WORD#x", "NOTICE#x"]
+ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": RUNS, "request-approval": RUNS,
+         "slack": [*RUNS, *LINE, "DEC#x", *CHATS[:3]], "notify": ["CHAIN#run/x", "NOTICE#x"]}
+# Which of them it may remove, where that is not all or nothing.
+REMOVES = {"prepare": [], "review": [], "request-approval": [], "slack": ["WS#x"], "notify": []}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -114,7 +118,7 @@ def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     key = {"pk": {"S": f"run/{role}"}, "sk": {"S": "0000000001"}}
     assert refused(dynamodb.put_item, TableName=table, Item=key)
     assert not refused(dynamodb.transact_write_items, TransactItems=[
-        {"Put": {"TableName": gate.outputs["Table"], "Item": {"pk": {"S": f"RUN#{role}"}, "sk": {"S": "x"}}}},
+        {"Put": {"TableName": gate.outputs["Table"], "Item": {"pk": {"S": f"{ITEMS.get(name, RUNS)[0]}-{role}"}, "sk": {"S": "x"}}}},
         {"Put": {"TableName": table, "Item": key, "ConditionExpression": "attribute_not_exists(pk)"}}])
     assert refused(dynamodb.delete_item, TableName=table, Key=key)
     assert refused(dynamodb.transact_write_items, TransactItems=[{"Delete": {"TableName": table, "Key": key}}])
@@ -184,7 +188,7 @@ def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gat
     dynamodb, table, mine = gate.client(f"plangate-{name}", "dynamodb"), gate.outputs["Table"], ITEMS.get(name, RUNS + LINE)
     item = lambda pk: {"pk": {"S": pk}, "sk": {"S": f"written by {name}"}}  # noqa: E731
     together = lambda *writes: refused(dynamodb.transact_write_items, TransactItems=[*writes])  # noqa: E731
-    kinds = RUNS + LINE + CONFIGURATION + ["POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
+    kinds = RUNS + LINE + CONFIGURATION + CHATS + ["POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
     assert [pk for pk in kinds if not together({"Put": {"TableName": table, "Item": item(pk)}})] == [pk for pk in kinds if pk in mine]
     assert not together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in mine))
     assert together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in [*mine, "OTHER#x"]))
@@ -192,11 +196,12 @@ def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gat
     assert refused(dynamodb.delete_item, TableName=table, Key=item(mine[0]))
     assert refused(dynamodb.batch_write_item, RequestItems={table: [{"PutRequest": {"Item": item(mine[0])}}]})
     assert together({"Update": {"TableName": table, "Key": item(mine[0]), "UpdateExpression": "SET a = :a", "ExpressionAttributeValues": {":a": {"S": "1"}}}})
-    removes = name not in ("prepare", "review", "request-approval")
-    assert [pk for pk in kinds if not together({"Delete": {"TableName": table, "Key": item(pk)}})] == ([pk for pk in kinds if pk in mine] if removes else [])
-    checks = {"api": mine, "prepare": ["WS#x"], "review": [], "request-approval": []}.get(name, mine)
+    removes = REMOVES.get(name, mine)
+    assert [pk for pk in kinds if not together({"Delete": {"TableName": table, "Key": item(pk)}})] == [pk for pk in kinds if pk in removes]
+    checks = {"api": mine, "prepare": ["WS#x"], "review": [], "request-approval": [], "slack": ["WS#x", "DOC#workspace#x"], "notify": []}.get(name, mine)
     check = lambda pk: {"ConditionCheck": {"TableName": table, "Key": item(pk), "ConditionExpression": "attribute_not_exists(nothing)"}}  # noqa: E731
     assert [pk for pk in kinds if not together(check(pk))] == [pk for pk in kinds if pk in checks]
+    assert together(check("DOC#workspace#x")) == (name not in ("api", "slack"))
 
 
 @pytest.mark.parametrize("name", CONTROL)
@@ -205,10 +210,12 @@ def test_what_a_function_does_not_look_through_stays_closed(gate, name):
     found = {index for index in ("lists", "open") if not refused(
         dynamodb.query, TableName=table, IndexName=index, KeyConditionExpression=f"{index}_pk = :x", ExpressionAttributeValues={":x": {"S": "x"}})}
     assert found == {"api": {"lists"}, "sweep": {"open"}}.get(name, set())
+    grants = {"KeyConditionExpression": "lists_pk = :x", "ExpressionAttributeValues": {":x": {"S": "DOCS#grant"}}}
+    assert refused(dynamodb.query, TableName=table, IndexName="lists", **grants) == (name not in ("api", "slack"))
     assert refused(dynamodb.scan, TableName=table)
     assert refused(gate.client(f"plangate-{name}", "logs").filter_log_events, logGroupName=gate.outputs["LogGroup"])
     s3 = gate.client(f"plangate-{name}", "s3")
-    assert refused(s3.get_object, Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json") == (name not in ("api", "project", "review"))
+    assert refused(s3.get_object, Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json") == (name not in ("api", "project", "review", "notify"))
 
 
 @pytest.mark.parametrize("name", CONTROL)
@@ -217,8 +224,19 @@ def test_runs_are_woken_by_those_who_may_find_one_asleep(gate, name):
     with pytest.raises(botocore.exceptions.ClientError) as answer:
         states.send_task_success(taskToken="nobody's", output="{}")
     code = answer.value.response["Error"]["Code"]
-    assert (code == "InvalidToken") == (name in ("api", "admit", "request-approval", "conclude", "sweep")), code
+    assert (code == "InvalidToken") == (name in ("api", "admit", "request-approval", "conclude", "sweep", "slack")), code
     assert code in ("InvalidToken", "AccessDeniedException")
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_slacks_secrets_are_read_by_those_alone_who_need_them(gate, name):
+    ssm = gate.client(f"plangate-{name}", "ssm")
+    for parameter in [*SLACK, "/slack/other"]:
+        assert refused(ssm.get_parameter, Name=parameter, WithDecryption=True) == (name not in SLACK.get(parameter, ())), parameter
+    assert refused(ssm.put_parameter, Name="/slack/bot-token", Value="mine", Type="SecureString", Overwrite=True)
+    # Nobody but API Gateway and the table's stream calls them.
+    for function in ("slack", "notify"):
+        assert refused(gate.client(f"plangate-{name}", "lambda").invoke, FunctionName=f"plangate-{function}", InvocationType="DryRun")
 
 
 @pytest.mark.parametrize("name", CONTROL)

@@ -9,7 +9,7 @@ import pytest
 from templates import INFRA, arns, branches, listed, of_type, permissions, state_machine, statements, template, texts
 
 GATE, WORKSPACE = template("gate.yaml"), template("workspace.yaml")
-FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Guard", "Intake", "Prepare", "Project", "RequestApproval", "Review", "Sweep", "Witness"]
+FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Guard", "Intake", "Notify", "Prepare", "Project", "RequestApproval", "Review", "Slack", "Sweep", "Witness"]
 ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
 # What reads a table or its stream and changes nothing.
@@ -91,7 +91,8 @@ def items_have_their_writers(found):
     """Each role writes its own kinds of items, within transactions; what a stolen role can overwrite ends there."""
     runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
     configuration = {"CHAIN#gate", "CHAIN#strangers", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*", "FREEZE#gate", "WORKSPACES"}
-    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs, "Archive": set(), "Witness": set()}
+    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs, "Archive": set(), "Witness": set(),
+             "Slack": runs | line | {"DEC#*", "MAC#*", "ACT#*", "WORD#*"}, "Notify": {"CHAIN#run/*", "NOTICE#*"}}
     for name in FUNCTIONS:
         allowed, audited = set(), set()
         for statement in permissions(found, f"{name}Role"):
@@ -99,7 +100,7 @@ def items_have_their_writers(found):
             if not actions:
                 continue
             if actions == {"dynamodb:ConditionCheckItem"} and enclosed(statement):
-                if (name, written(statement)) != ("Prepare", {"WS#*"}):
+                if written(statement) != {"Prepare": {"WS#*"}, "Slack": {"DOC#workspace#*", "WS#*"}}.get(name):
                     yield f"{name} holds its writes against {sorted(written(statement))}"
                 continue
             if actions - {"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"} or not enclosed(statement):
@@ -284,6 +285,35 @@ def roles_bear_their_workspace(found):
             yield f"{name} is nobody's"
 
 
+def slack_is_off_unless_it_is_configured(found):
+    """What belongs to Slack is there under a condition, and its route is throttled, its function's concurrency reserved and its secrets are two roles'."""
+    slack = {"SlackRole", "SlackFunction", "NotifyRole", "NotifyFunction", "NotifySource", "SlackIntegration", "SlackRoute", "SlackPermission"}
+    for name, resource in found["Resources"].items():
+        if (name in slack) != (resource.get("Condition") == "HasSlack"):
+            yield f"{name} is there or not whatever Slack is"
+        if name not in slack and name != "ApiStage" and re.search(r"Slack", json.dumps(resource)):
+            yield f"{name} knows of Slack"
+    if "ReservedConcurrentExecutions" not in of_type(found, "AWS::Lambda::Function")["SlackFunction"]:
+        yield "no concurrency is reserved"
+    settings = of_type(found, "AWS::ApiGatewayV2::Stage")["ApiStage"].get("RouteSettings", {}).get("Fn::If", [None, {}])[1]
+    route = of_type(found, "AWS::ApiGatewayV2::Route")["SlackRoute"]["RouteKey"]
+    if not {"ThrottlingBurstLimit", "ThrottlingRateLimit"} <= set(settings.get(route, {})):
+        yield "the route is not throttled"
+    if any(found["Parameters"][name]["Default"] for name in ("SlackSigningSecretParameter", "SlackBotTokenParameter", "SlackPreviousSecretParameter")):
+        yield "Slack is on by default"
+
+
+def one_route_is_open(found):
+    """Every route asks for IAM's signature, but the one on which Slack's own is checked (R49)."""
+    for name, route in of_type(found, "AWS::ApiGatewayV2::Route").items():
+        if route["AuthorizationType"] != ("NONE" if name == "SlackRoute" else "AWS_IAM"):
+            yield f"{name} is {route['AuthorizationType']}"
+    if of_type(found, "AWS::ApiGatewayV2::Route")["SlackRoute"]["RouteKey"] != "POST /slack/interactions":
+        yield "the open route is another"
+    if of_type(found, "AWS::DynamoDB::Table")["MainTable"]["StreamSpecification"] != {"StreamViewType": "KEYS_ONLY"}:
+        yield "the stream tells more than which items have changed"
+
+
 def substitutions_fit(found):
     """Every placeholder of the state machine is filled by both machines, and nothing else is."""
     used = set(re.findall(r"\$\{(\w+)\}", json.dumps(state_machine())))
@@ -294,7 +324,8 @@ def substitutions_fit(found):
 
 GATE_RULES = [passes_only_to_tasks, plan_only_cannot_apply, every_function_has_its_own_role, control_plane_cannot_touch_workspaces,
               audit_is_only_appended, authorize_alone_signs, nothing_is_wild, everything_is_sealed, records_are_create_only,
-              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read, the_archive_is_locked]
+              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read, the_archive_is_locked,
+              slack_is_off_unless_it_is_configured, one_route_is_open]
 WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state,
                    documents_expire, roles_bear_their_workspace]
 
@@ -311,7 +342,7 @@ def test_a_workspace_keeps_the_rule(rule):
 
 def test_what_others_rely_on_is_given():
     assert sorted(of_type(GATE, "AWS::Lambda::Function")) == [f"{name}Function" for name in FUNCTIONS]
-    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "ArchiveBucket", "AuditorPolicyArn", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition",
+    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "ArchiveBucket", "AuditorPolicyArn", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition", "GateKeyArn",
                 "MachinePlanOnlyArn", "MachineApplicableArn", "LogGroup", *(f"{name}{part}Arn" for name in FUNCTIONS for part in ("Function", "Role"))}
     assert set(GATE["Outputs"]) == expected
     assert set(WORKSPACE["Outputs"]) == {"StateBucket", "StateKey", "SealedKeyArn", "PlanRoleArn", "ApplyRoleArn", "SecretPrefix"}
@@ -392,6 +423,15 @@ BROKEN = [
     (GATE, the_archive_is_locked, lambda t: properties(t, "ArchiveMapping").pop("DestinationConfig")),
     (GATE, audit_is_only_appended, lambda t: base(t, "AuditorPolicy")[0]["Action"].append("dynamodb:PutItem")),
     (GATE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "AuditorRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
+    (GATE, items_have_their_writers, lambda t: own(t, "SlackRole")[0]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("DOC#*")),
+    (GATE, items_have_their_writers, lambda t: own(t, "NotifyRole")[1]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("RUN#*")),
+    (GATE, slack_is_off_unless_it_is_configured, lambda t: t["Resources"]["SlackRoute"].pop("Condition")),
+    (GATE, slack_is_off_unless_it_is_configured, lambda t: t["Resources"]["SweepRole"].update(Condition="HasSlack")),
+    (GATE, slack_is_off_unless_it_is_configured, lambda t: properties(t, "SlackFunction").pop("ReservedConcurrentExecutions")),
+    (GATE, slack_is_off_unless_it_is_configured, lambda t: properties(t, "ApiStage").pop("RouteSettings")),
+    (GATE, slack_is_off_unless_it_is_configured, lambda t: t["Parameters"]["SlackBotTokenParameter"].update(Default="/slack/bot-token")),
+    (GATE, one_route_is_open, lambda t: properties(t, "ApiRoute").update(AuthorizationType="NONE")),
+    (GATE, one_route_is_open, lambda t: properties(t, "MainTable")["StreamSpecification"].update(StreamViewType="NEW_IMAGE")),
     (GATE, substitutions_fit, lambda t: properties(t, "MachineApplicable")["DefinitionSubstitutions"].pop("Subnets")),
     (WORKSPACE, everything_is_sealed, lambda t: properties(t, "StateBucketPolicy")["PolicyDocument"]["Statement"].pop(0)),
     (WORKSPACE, nothing_is_wild, lambda t: properties(t, "SealedKey")["KeyPolicy"]["Statement"][0].update(Action="kms:*")),

@@ -13,14 +13,15 @@ sys.path[:0] = [str(ROOT), str(pathlib.Path(__file__).parent)]
 from faults import Faults  # noqa: E402
 from gate import World  # noqa: E402
 from local.deploy import deploy_gate  # noqa: E402
+from local.slack import Slack  # noqa: E402
 from local.stack import Stack  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def world():
-    with Stack.start(f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
+    with Slack() as slack, Stack.start(f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
         Faults.prepare(stack)  # before the first function starts
-        yield World(stack, deploy_gate(stack))
+        yield World(stack, deploy_gate(stack, slack=slack), slack)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from patience import PATIENCE, wait_until
 from people import Answer, Person
 from runs import TERMINAL, Run, Workspace
 
-from local import deploy
+from local import deploy, slack
 from local.search import Search
 from local.stack import ACCOUNT
 
@@ -23,8 +23,8 @@ __all__ = ["PATIENCE", "TERMINAL", "Answer", "Person", "Run", "Workspace", "Worl
 class World:
     """One gate on a stack of its own, with its people; all tests of a process share it, each in workspaces of its own."""
 
-    def __init__(self, stack, gate):
-        self.stack, self.gate, self.outputs = stack, gate, gate.outputs
+    def __init__(self, stack, gate, chat=None):
+        self.stack, self.gate, self.outputs, self.slack = stack, gate, gate.outputs, chat
         self.search, self._heard, self._planted, self._people = Search(stack), [], {}, {}
         self.admin = Person(self, "administrator")
         self.document("policy", "default", {"schema": "plangate.policy.v1"})
@@ -37,7 +37,8 @@ class World:
         """A person whom the gate's configuration knows, without any grant yet."""
         if name not in self._people:
             self._people[name] = Person(self, name)
-            self.document("principal", name, {"person": name, "iam": [{"account": ACCOUNT, "role": name}]})
+            users = {"slack": [{"team": slack.TEAM, "user": self.slack.user(name)}]} if self.slack else {}
+            self.document("principal", name, {"person": name, "iam": [{"account": ACCOUNT, "role": name}], **users})
         return self._people[name]
 
     def stranger(self, name):
@@ -168,7 +169,11 @@ class World:
         self._planted, self._heard = {}, []
         if not planted:
             return
-        found = self.search.places(list(planted), said)
+        chat = [secret for secret in (self.slack.token, self.slack.secret, self.slack.previous) if secret] if self.slack else []
+        found = self.search.places([*planted, *chat], said)
+        for secret in chat:
+            astray = sorted(place for place in found[secret] if not place.startswith("ssm:///slack/"))
+            assert not astray, f"a secret of Slack's is in {astray}"
         for secret, workspace in planted.items():
             astray = sorted(place for place in found[secret] if not workspace.may_hold_secrets(place))
             assert not astray, f"a secret of {workspace.id} is in {astray}"

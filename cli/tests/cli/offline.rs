@@ -166,3 +166,17 @@ fn the_vectors_hold_and_one_that_does_not_is_told_with_its_reason() {
     assert_eq!(said(&["conformance", own.path().to_str().unwrap(), "--json"]).json()["broken"], 1);
     assert_eq!(said(&["conformance", own.path().join("mine").to_str().unwrap()]).code, 1, "no case stands in it");
 }
+
+#[test]
+fn the_manifest_of_the_slack_app_names_the_gate_and_asks_to_write() {
+    let manifest = |arguments: &[&str], api: Option<&str>| {
+        let said = run(api, arguments, &[]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        serde_json::from_str::<serde_json::Value>(&said.out).unwrap()
+    };
+    let shown = manifest(&["slack", "manifest", "--api", "https://abc.example/"], None);
+    assert_eq!(shown["settings"]["interactivity"]["request_url"], "https://abc.example/slack/interactions");
+    assert_eq!(shown["oauth_config"]["scopes"]["bot"], serde_json::json!(["chat:write"]));
+    assert_eq!(manifest(&["--json", "slack", "manifest", "--api", "https://abc.example"], None), shown);
+    assert_ne!(run(None, &["slack", "manifest"], &[]).code, 0, "without a gate there is no address to give");
+}

@@ -86,7 +86,7 @@ pub(crate) async fn put(
         return Err(not_permitted().into());
     }
     let (document, committed) =
-        documents::put(gate.store, kind, id, &request, caller.person(), caller.arn(), gate.now).await?;
+        documents::put(gate.store, kind, id, &request, caller.person(), caller.actor(), gate.now).await?;
     Ok(Answer::of(200, &DocumentAnswer { document, committed })?)
 }
 

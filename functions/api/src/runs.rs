@@ -63,7 +63,7 @@ pub(crate) async fn propose(gate: &Gate<'_>, event: &Event, caller: &Caller) -> 
     let run = RunId::new(gate.now, randomness);
     let proposer = Proposer {
         person: caller.person().clone(),
-        arn: caller.arn().to_owned(),
+        arn: caller.identity().to_owned(),
         on_behalf_of: request.on_behalf_of.clone(),
     };
     let Gate { store, objects, workflow, bucket, now, .. } = *gate;

@@ -6,7 +6,7 @@ use plangate_gate::digest::Digest;
 use plangate_gate::documents::DocumentKind;
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::order::{Phase, StoredObject};
-use plangate_gate::run::{Counts, Kind, ProjectionRecord, Proposer, Run};
+use plangate_gate::run::{Actor, Counts, Kind, ProjectionRecord, Proposer, Run};
 use plangate_gate::time::Timestamp;
 use plangate_record::logs::{LiveLogs, LogPage};
 use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
@@ -90,8 +90,8 @@ impl World {
         let request_id = format!("put-{}-{id}", kind.as_str()).parse().unwrap();
         let (namespace, owner) = ("default".to_owned(), "platform".to_owned());
         let put = DocumentPut { etag: None, request_id, validate_only: false, namespace, owner, spec };
-        let person = "administrator".parse().unwrap();
-        documents::put(&self.store, kind, id, &put, &person, ADMINISTRATOR, now()).await.unwrap();
+        let actor = Actor::Person { person: "administrator".parse().unwrap(), arn: ADMINISTRATOR.to_owned() };
+        documents::put(&self.store, kind, id, &put, &"administrator".parse().unwrap(), &actor, now()).await.unwrap();
     }
 
     async fn run(&self, number: u8) -> Run {

@@ -13,7 +13,7 @@ use crate::lifecycle::Status;
 use crate::receipt::PhaseFailure;
 use crate::run::{
     Actor, ApplyRecord, ChainHead, Counts, DecisionRecord, GuardrailRecord, Kind, Origin, PlanRecord, Proposer,
-    ReviewRecord,
+    ReviewRecord, Surface,
 };
 use crate::time::Timestamp;
 use crate::untrusted::{self, UntrustedError};
@@ -175,6 +175,13 @@ pub enum What {
     ApplyReceived {
         /// What came of it.
         apply: ApplyRecord,
+    },
+    /// People could not be told how the run stands. The run goes on, and can be decided elsewhere.
+    NotificationFailed {
+        /// Where they were to be told.
+        surface: Surface,
+        /// Why not, as a stable word.
+        problem: String,
     },
     /// Somebody wants the run withdrawn while its plan is being made; it ends once the plan has stopped.
     CancelRequested {

@@ -158,6 +158,25 @@ pub struct WorkspaceSpec {
     /// The reviewer (`R43`).
     #[serde(default)]
     pub reviewer: ReviewerBinding,
+    /// Where in Slack its runs are shown and decided on; none: nowhere.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub slack: Option<SlackChannel>,
+}
+
+/// A channel in Slack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlackChannel {
+    /// Its id, such as `C024BE91L`. Names change; ids do not.
+    pub channel: String,
+}
+
+/// Whether `text` is an id of Slack's of one of these `kinds` (their first letters).
+#[must_use]
+pub fn slack_id(text: &str, kinds: &str) -> bool {
+    (3..=32).contains(&text.len())
+        && text.chars().next().is_some_and(|first| kinds.contains(first))
+        && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }
 
 /// A field of a document that says something it may not.
@@ -230,7 +249,9 @@ impl WorkspaceSpec {
         let expiry = (60..=604_800).contains(&self.plan_expiry_seconds);
         require("plan_expiry_seconds", expiry, "is between 60 and 604800")?;
         let manages = !(self.manages_gate && self.automatic_approval);
-        require("automatic_approval", manages, "cannot be on where `manages_gate` is")
+        require("automatic_approval", manages, "cannot be on where `manages_gate` is")?;
+        let channel = self.slack.as_ref().is_none_or(|slack| slack_id(&slack.channel, "CG"));
+        require("slack.channel", channel, "is a channel's id such as `C024BE91L`, not its name")
     }
 }
 
@@ -318,7 +339,17 @@ pub struct IamMatch {
     pub session: Option<String>,
 }
 
-/// Who a caller is (`R50`): IAM identities to one person or bot.
+/// A user of Slack, as a signed message of Slack's shows them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlackMatch {
+    /// The team that the user belongs to, such as `T024BE7LD`.
+    pub team: String,
+    /// The user, such as `U024BE7LH`. Names of any kind count for nothing.
+    pub user: String,
+}
+
+/// Who a caller is (`R50`): IAM identities, and users of Slack, to one person or bot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrincipalSpec {
@@ -329,6 +360,9 @@ pub struct PrincipalSpec {
     pub bot: bool,
     /// The IAM identities that are this person's.
     pub iam: Vec<IamMatch>,
+    /// The users of Slack that are this person.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub slack: Vec<SlackMatch>,
 }
 
 impl PrincipalSpec {
@@ -351,6 +385,12 @@ impl PrincipalSpec {
             require("iam.session", pinned, "is only for roles of IAM Identity Center, `AWSReservedSSO_...`")?;
             let id = |text: &str| (16..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric());
             require("iam.role_id", each.role_id.as_deref().is_none_or(id), "is a role's unique id")?;
+        }
+        require("slack", self.slack.len() <= 20, "has at most 20 entries")?;
+        require("slack", !self.bot || self.slack.is_empty(), "is for people: a bot decides nothing in Slack")?;
+        for each in &self.slack {
+            require("slack.team", slack_id(&each.team, "TE"), "is a team's id such as `T024BE7LD`, not its name")?;
+            require("slack.user", slack_id(&each.user, "UW"), "is a user's id such as `U024BE7LH`, not a name")?;
         }
         Ok(())
     }
@@ -399,6 +439,32 @@ mod tests {
         assert_eq!(refused(|s| s.secrets.push(s.secrets[0].clone())), "secrets.variable");
         assert_eq!(refused(|s| s.plan_expiry_seconds = 1), "plan_expiry_seconds");
         assert_eq!(refused(|s| (s.manages_gate, s.automatic_approval) = (true, true)), "automatic_approval");
+        let channel = |text: &str| Some(SlackChannel { channel: text.into() });
+        let mut spec = good.clone();
+        spec.slack = channel("#changes");
+        assert_eq!(spec.validate(&id).unwrap_err().field, "slack.channel");
+        spec.slack = channel("C024BE91L");
+        spec.validate(&id).unwrap();
+    }
+
+    #[test]
+    fn in_slack_a_person_is_a_team_and_a_user_by_their_ids_and_a_bot_is_nobody() {
+        let principal = |team: &str, user: &str, bot: bool| PrincipalSpec {
+            person: "ana".parse().unwrap(),
+            bot,
+            iam: vec![IamMatch { account: "123456789012".into(), role: "ana".into(), role_id: None, session: None }],
+            slack: vec![SlackMatch { team: team.into(), user: user.into() }],
+        };
+        principal("T024BE7LD", "U024BE7LH", false).validate().unwrap();
+        principal("E024BE7LD", "W024BE7LH", false).validate().unwrap();
+        assert_eq!(principal("T024BE7LD", "U024BE7LH", true).validate().unwrap_err().field, "slack");
+        for (team, user, field) in [
+            ("acme", "U024BE7LH", "slack.team"),
+            ("T024BE7LD", "ana", "slack.user"),
+            ("T024BE7LD", "U1/2#3", "slack.user"),
+        ] {
+            assert_eq!(principal(team, user, false).validate().unwrap_err().field, field, "{team} {user}");
+        }
     }
 
     #[test]
@@ -412,6 +478,7 @@ mod tests {
                 role_id: None,
                 session: Some("ana".into()),
             }],
+            slack: Vec::new(),
         };
         assert_eq!(principal("Deployers").validate().unwrap_err().field, "iam.session");
         principal("AWSReservedSSO_Deployers_0123456789abcdef").validate().unwrap();

@@ -85,6 +85,15 @@ pub enum Actor {
         /// The IAM identity that the request had.
         arn: String,
     },
+    /// A person who acted in Slack.
+    Slack {
+        /// As configuration knows them (`R50`).
+        person: Person,
+        /// The team of the Slack user whom configuration maps to the person.
+        team: String,
+        /// The Slack user.
+        user: String,
+    },
     /// A part of the gate.
     Gate {
         /// Which function.
@@ -260,6 +269,8 @@ pub enum Choice {
 pub enum Surface {
     /// The API, the command line included.
     Api,
+    /// A message in Slack.
+    Slack,
 }
 
 /// The one decision of a run (`R46`).

@@ -1,6 +1,8 @@
 //! The stores that a function works on, made once a process. What a function's role may do of it is IAM's to say.
 
-use plangate_record::aws::{self, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, StepFunctions};
+use plangate_record::aws::{
+    self, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, SsmParameters, StepFunctions,
+};
 
 use crate::settings::{self, MissingSetting};
 
@@ -21,6 +23,8 @@ pub struct Clients {
     pub logs: CloudWatchLogs,
     /// The order key.
     pub signer: KmsSigner,
+    /// Secrets of the gate's own.
+    pub parameters: SsmParameters,
     /// The role that administers before there are principals.
     pub administrator: String,
 }
@@ -54,6 +58,7 @@ impl Clients {
             logs: CloudWatchLogs::new(aws_sdk_cloudwatchlogs::Client::new(&config), tasks.clone(), group),
             tasks,
             signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), settings::named("PLANGATE_ORDER_KEY")),
+            parameters: SsmParameters::new(aws_sdk_ssm::Client::new(&config)),
             administrator: settings::named("PLANGATE_ADMINISTRATOR"),
         })
     }

@@ -1,5 +1,6 @@
 //! The thin shell that all functions share: start-up, settings, clients, the clock, and the names of errors.
 
+mod cached;
 mod clients;
 mod settings;
 
@@ -13,8 +14,9 @@ use plangate_gate::untrusted;
 use plangate_record::Error;
 use serde::{Deserialize, Serialize};
 
+pub use cached::Cached;
 pub use clients::Clients;
-pub use settings::MissingSetting;
+pub use settings::{MissingSetting, named};
 
 /// The most bytes that the workflow's input to a function may have.
 const INPUT_LIMIT: usize = 16 * 1024;

@@ -13,8 +13,9 @@ pub(crate) fn required(name: &'static str) -> Result<String, MissingSetting> {
     std::env::var(name).ok().filter(|value| !value.is_empty()).ok_or(MissingSetting(name))
 }
 
-/// A setting that only some functions need: these name it when they start, and then it is there.
-pub(crate) fn named(name: &str) -> String {
+/// A setting that only some functions need: these name it when they start, and then it is there. Empty where it is not.
+#[must_use]
+pub fn named(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 

@@ -1,10 +1,12 @@
 //! Who a caller is and what they may do: by control-plane configuration alone (`R45`, `R50`).
 
-use plangate_gate::documents::{Action, GrantSpec, IamMatch, PrincipalSpec};
+use plangate_gate::documents::{Action, DocumentKind, GrantSpec, IamMatch, PrincipalSpec, SlackMatch};
 use plangate_gate::ids::{Person, WorkspaceId};
+use plangate_gate::run::Actor;
 use plangate_wire::Reason;
 use serde::{Deserialize, Serialize};
 
+use crate::documents;
 use crate::error::{Error, Refusal};
 use crate::rows;
 use crate::store::{Item, Key, Store, Write};
@@ -43,11 +45,12 @@ impl CallerIdentity {
     }
 }
 
-/// A caller whom configuration knows. Only [`identify`] makes one.
+/// A caller whom configuration knows. Only [`identify`] and [`identify_slack`] make one.
 #[derive(Debug, Clone)]
 pub struct Caller {
     person: Person,
-    arn: String,
+    identity: String,
+    actor: Actor,
     bot: bool,
     grants: Vec<GrantSpec>,
     administrator: bool,
@@ -60,10 +63,16 @@ impl Caller {
         &self.person
     }
 
-    /// The IAM identity of this request.
+    /// The identity of this request: the ARN of an assumed role, or `slack:TEAM/USER`.
     #[must_use]
-    pub fn arn(&self) -> &str {
-        &self.arn
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Who acts, as it is recorded.
+    #[must_use]
+    pub const fn actor(&self) -> &Actor {
+        &self.actor
     }
 
     /// Whether it is a bot.
@@ -109,6 +118,11 @@ fn identity_key(account: &str, role: &str, session: Option<&str>) -> Key {
     Key::new(format!("IDENTITY#{account}/{role}"), session.map_or("ROLE".to_owned(), |name| format!("SESSION#{name}")))
 }
 
+fn slack_key(team: &str, user: &str) -> Key {
+    // An account is digits: no IAM identity has this key.
+    Key::new(format!("IDENTITY#slack/{team}/{user}"), "USER")
+}
+
 fn granted_partition(person: &Person) -> String {
     format!("GRANTED#{person}")
 }
@@ -137,11 +151,53 @@ pub async fn identify(store: &dyn Store, caller: &CallerIdentity, administrator:
         None if first => (first_administrator()?, false),
         None => return Err(not_permitted().into()),
     };
-    let mut grants = Vec::new();
-    for item in store.partition(&granted_partition(&person), "", 200).await? {
-        grants.push(rows::read(&item)?);
+    let grants = grants_of(store, &person).await?;
+    let actor = Actor::Person { person: person.clone(), arn: caller.arn.clone() };
+    Ok(Caller { person, identity: caller.arn.clone(), actor, bot, grants, administrator: first })
+}
+
+/// Finds out who a user of Slack is, by the ids in a message that Slack has signed. What they may do is what that person
+/// may do anywhere (`R48`, `R50`).
+///
+/// # Errors
+/// Nobody whom configuration knows, or the table does not answer.
+pub async fn identify_slack(store: &dyn Store, team: &str, user: &str) -> Result<Caller, Error> {
+    let Some(item) = store.get(&slack_key(team, user)).await? else { return Err(not_permitted().into()) };
+    let Identity { person, bot, .. } = rows::read(&item)?;
+    let grants = grants_of(store, &person).await?;
+    let actor = Actor::Slack { person: person.clone(), team: team.to_owned(), user: user.to_owned() };
+    Ok(Caller { person, identity: format!("slack:{team}/{user}"), actor, bot, grants, administrator: false })
+}
+
+async fn grants_of(store: &dyn Store, person: &Person) -> Result<Vec<GrantSpec>, Error> {
+    let items = store.partition(&granted_partition(person), "", 200).await?;
+    items.iter().map(|item| Ok(rows::read(item)?)).collect()
+}
+
+/// Who may approve on a workspace, sorted: for telling those who may read it. Looks at the first 500 grants.
+///
+/// # Errors
+/// The table does not answer, or a grant is damaged.
+pub async fn approvers(store: &dyn Store, workspace: &WorkspaceId) -> Result<Vec<Person>, Error> {
+    const PAGE: usize = 100;
+    let mut found = std::collections::BTreeSet::new();
+    let mut after: Option<String> = None;
+    for _ in 0..5 {
+        let page = documents::page(store, DocumentKind::Grant, after.as_deref(), PAGE).await?;
+        after = page.last().map(|document| document.id.clone());
+        let more = page.len() == PAGE;
+        for document in page {
+            let grant: GrantSpec = serde_json::from_value(document.spec)
+                .map_err(|error| Error::RecordInvalid { what: "a grant", error: error.to_string() })?;
+            if grant.allows(Action::Approve, Some(workspace)) {
+                found.insert(grant.person);
+            }
+        }
+        if !more {
+            break;
+        }
     }
-    Ok(Caller { person, arn: caller.arn.clone(), bot, grants, administrator: first })
+    Ok(found.into_iter().collect())
 }
 
 fn first_administrator() -> Result<Person, Error> {
@@ -171,47 +227,51 @@ pub(crate) async fn grant_writes(
     Ok(writes)
 }
 
-/// The writes that let a principal be found by each of its IAM identities; an identity is one principal's alone.
+/// The writes that let a principal be found by each of its identities, IAM's and Slack's; an identity is one principal's
+/// alone.
 pub(crate) async fn principal_writes(
     store: &dyn Store,
     id: &str,
     old: Option<&PrincipalSpec>,
     new: &PrincipalSpec,
 ) -> Result<Vec<Write>, Error> {
-    let key_of = |iam: &IamMatch| identity_key(&iam.account, &iam.role, iam.session.as_deref());
     let mut writes: Vec<Write> = Vec::new();
     let mut kept = Vec::new();
-    for iam in &new.iam {
-        let key = key_of(iam);
+    for (key, name, role_id) in identities(new) {
         let current = store.get(&key).await?;
         if let Some(item) = &current {
             let identity: Identity = rows::read(item)?;
             if identity.principal != id {
-                let message = format!("the identity `{}/{}` belongs to another principal", iam.account, iam.role);
+                let message = format!("the identity `{name}` belongs to another principal");
                 return Err(Refusal::new(Reason::NotUnique, message).into());
             }
         }
         if kept.contains(&key) {
-            let message = format!("the identity `{}/{}` is named twice", iam.account, iam.role);
+            let message = format!("the identity `{name}` is named twice");
             return Err(Refusal::new(Reason::InvalidDocument, message).into());
         }
-        let identity = Identity {
-            principal: id.to_owned(),
-            person: new.person.clone(),
-            bot: new.bot,
-            role_id: iam.role_id.clone(),
-        };
+        let identity = Identity { principal: id.to_owned(), person: new.person.clone(), bot: new.bot, role_id };
         let mut item = Item::new(key.clone(), rows::write("an identity", &identity)?);
         item.version = current.map_or(0, |item| item.version);
         writes.push(Write::Put(item));
         kept.push(key);
     }
-    for key in old.into_iter().flat_map(|old| old.iam.iter().map(key_of)).filter(|key| !kept.contains(key)) {
+    let before = old.into_iter().flat_map(identities).map(|(key, _, _)| key);
+    for key in before.filter(|key| !kept.contains(key)) {
         if let Some(item) = store.get(&key).await? {
             writes.push(Write::Delete(key, item.version));
         }
     }
     Ok(writes)
+}
+
+/// The identities of a principal: under which key each is found, what it is called, and the role's id where it has one.
+fn identities(spec: &PrincipalSpec) -> Vec<(Key, String, Option<String>)> {
+    let iam = |IamMatch { account, role, role_id, session }: &IamMatch| {
+        (identity_key(account, role, session.as_deref()), format!("{account}/{role}"), role_id.clone())
+    };
+    let slack = |SlackMatch { team, user }: &SlackMatch| (slack_key(team, user), format!("slack:{team}/{user}"), None);
+    spec.iam.iter().map(iam).chain(spec.slack.iter().map(slack)).collect()
 }
 
 #[cfg(test)]

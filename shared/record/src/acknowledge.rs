@@ -5,7 +5,7 @@ use plangate_gate::documents::Action;
 use plangate_gate::ids::WorkspaceId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
-use plangate_gate::run::{Actor, Kind};
+use plangate_gate::run::Kind;
 use plangate_gate::time::Timestamp;
 use plangate_wire::{AcknowledgeRequest, Reason};
 
@@ -37,7 +37,7 @@ pub async fn acknowledge(
         return Err(Refusal::new(Reason::InvalidRequest, message).into());
     }
     let refuse = |message: &str| Error::from(Refusal::new(Reason::NothingToAcknowledge, message));
-    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let actor = caller.actor().clone();
     let remembered = Remembered::new(caller.person(), &request.request_id, &(workspace, request), now)?;
     let mut attempts = Attempts::new(workspace.as_str());
     loop {

@@ -4,7 +4,7 @@ use plangate_gate::audit::{Chain, What};
 use plangate_gate::documents::Action;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
-use plangate_gate::run::{Actor, CancelRecord, Run};
+use plangate_gate::run::{CancelRecord, Run};
 use plangate_gate::time::Timestamp;
 use plangate_wire::{CancelRequest, Reason};
 
@@ -34,8 +34,8 @@ pub async fn cancel(
         let message = "`reason` is at most 1000 characters without control characters";
         return Err(Refusal::new(Reason::InvalidRequest, message).into());
     }
-    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
-    let mut attempts = Attempts::new(caller.arn());
+    let actor = caller.actor().clone();
+    let mut attempts = Attempts::new(caller.identity());
     loop {
         let mut row = match RunRow::load(store, run).await {
             Err(Error::NoSuchRun) => return Err(not_permitted().into()),

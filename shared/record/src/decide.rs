@@ -93,16 +93,35 @@ pub async fn decide(
     surface: Surface,
     now: Timestamp,
 ) -> Result<(Run, DecisionRecord), Error> {
-    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    decide_as_of(store, workflow, caller, run, request, surface, now, now).await
+}
+
+/// As [`decide`], for somebody who decided at the moment `at` and is heard `now`. To hear the same decision again is no
+/// second one.
+///
+/// # Errors
+/// As [`decide`].
+#[expect(clippy::too_many_arguments, reason = "time, identity and place are parameters, each of its own type")]
+pub(crate) async fn decide_as_of(
+    store: &dyn Store,
+    workflow: &dyn Workflow,
+    caller: &Caller,
+    run: &RunId,
+    request: &DecisionRequest,
+    surface: Surface,
+    at: Timestamp,
+    now: Timestamp,
+) -> Result<(Run, DecisionRecord), Error> {
+    let actor = caller.actor().clone();
     let decision = DecisionRecord {
         choice: request.decision,
         by: actor.clone(),
         surface,
         projection: request.projection,
         reason: reason(request)?,
-        at: now,
+        at,
     };
-    let mut attempts = Attempts::new(caller.arn());
+    let mut attempts = Attempts::new(caller.identity());
     loop {
         let row = match RunRow::load(store, run).await {
             Err(Error::NoSuchRun) => return Err(crate::access::not_permitted().into()),
@@ -174,7 +193,7 @@ fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool
     }
     if let Some(decision) = &run.decision {
         let who = match &decision.by {
-            Actor::Person { person, .. } => person.to_string(),
+            Actor::Person { person, .. } | Actor::Slack { person, .. } => person.to_string(),
             Actor::Gate { function } => function.clone(),
         };
         let choice = if decision.choice == Choice::Approve { "approved" } else { "rejected" };

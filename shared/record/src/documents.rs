@@ -165,10 +165,9 @@ pub async fn put(
     id: &str,
     request: &DocumentPut,
     person: &Person,
-    arn: &str,
+    actor: &Actor,
     now: Timestamp,
 ) -> Result<(Document, bool), Error> {
-    let actor = Actor::Person { person: person.clone(), arn: arn.to_owned() };
     let remembered = Remembered::new(person, &request.request_id, &(kind, id, request), now)?;
     let mut attempts = Attempts::new(id);
     loop {
@@ -237,9 +236,9 @@ pub async fn put(
             spec_before: before_spec,
             spec_after: request.spec.clone(),
         };
-        chain.append(now, &actor, changed)?;
+        chain.append(now, actor, changed)?;
         if switched_on {
-            chain.append(now, &actor, What::AutomaticApprovalSwitchedOn { after: document.etag.clone() })?;
+            chain.append(now, actor, What::AutomaticApprovalSwitchedOn { after: document.etag.clone() })?;
         }
         writes.push(Write::Put(item));
         writes.push(remembered.write(&rows::write("a document", &document)?)?);

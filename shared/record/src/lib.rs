@@ -11,6 +11,7 @@ pub mod archive;
 mod attempt;
 pub mod authorize;
 pub mod aws;
+pub mod callbacks;
 pub mod cancel;
 pub mod conclude;
 pub mod decide;
@@ -24,7 +25,9 @@ pub mod intake;
 pub mod logs;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;
+pub mod notices;
 pub mod objects;
+pub mod parameters;
 pub mod prepare;
 pub mod project;
 pub mod propose;

@@ -18,7 +18,7 @@ pub fn run_key(run: &RunId) -> Key {
     Key::new(format!("RUN#{run}"), "RUN")
 }
 
-/// The key of a run's one decision: a partition of its own, which IAM lets `api` alone write.
+/// The key of a run's one decision: a partition of its own, which IAM lets `api` and `slack` alone write.
 #[must_use]
 pub fn decision_key(run: &RunId) -> Key {
     Key::new(format!("DEC#{run}"), "DEC")

@@ -6,6 +6,7 @@ mod kms;
 mod logs;
 mod s3;
 mod sfn;
+mod ssm;
 
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls;
@@ -16,6 +17,7 @@ pub use kms::KmsSigner;
 pub use logs::CloudWatchLogs;
 pub use s3::S3Objects;
 pub use sfn::StepFunctions;
+pub use ssm::SsmParameters;
 
 /// The SDK's configuration from the process's environment, with TLS by ring. `process` is the name under which a test of a
 /// test build finds its calls.

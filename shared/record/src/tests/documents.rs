@@ -5,7 +5,7 @@ use plangate_gate::documents::DocumentKind;
 use plangate_wire::{DocumentPut, Reason};
 use serde_json::json;
 
-use super::world::{ADMINISTRATOR, World, at};
+use super::world::{ADMINISTRATOR, World, administrator, at};
 use crate::access::{CallerIdentity, identify};
 use crate::documents::{get, put};
 use crate::error::Error;
@@ -21,7 +21,7 @@ async fn send(
     id: &str,
     put_: &DocumentPut,
 ) -> Result<(plangate_wire::Document, bool), Reason> {
-    match put(world, kind, id, put_, &"administrator".parse().unwrap(), ADMINISTRATOR, at(5)).await {
+    match put(world, kind, id, put_, &"administrator".parse().unwrap(), &administrator(), at(5)).await {
         Ok(done) => Ok(done),
         Err(Error::Refused(refusal)) => Err(refusal.reason),
         Err(other) => panic!("{other}"),
@@ -111,6 +111,16 @@ async fn an_identity_is_one_persons_and_a_grant_withdrawn_is_gone() {
     let principal = json!({ "person": "eve", "iam": [{ "account": "111122223333", "role": "bob" }] });
     let refused = send(&world, DocumentKind::Principal, "eve", &request(None, "request-i", principal)).await;
     assert_eq!(refused.unwrap_err(), Reason::NotUnique);
+    // A user of Slack likewise, and only once in a document.
+    let of = |person: &str, users: &[&str]| {
+        let slack: Vec<_> = users.iter().map(|user| json!({ "team": "T0AAAAAAA", "user": user })).collect();
+        json!({ "person": person, "iam": [{ "account": "111122223333", "role": person }], "slack": slack })
+    };
+    world.put(DocumentKind::Principal, "bob", of("bob", &["U0BOB"])).await;
+    for (users, reason) in [(["U0EVE", "U0BOB"], Reason::NotUnique), (["U0EVE", "U0EVE"], Reason::InvalidDocument)] {
+        let request = request(None, "request-j", of("eve", &users));
+        assert_eq!(send(&world, DocumentKind::Principal, "eve", &request).await.unwrap_err(), reason);
+    }
 
     assert!(world.caller("bob").await.may(plangate_gate::documents::Action::Approve, Some(&world.workspace)));
     let grant = json!({ "person": "cleo", "workspaces": ["*"], "actions": ["read"] });

@@ -3,12 +3,14 @@
 mod apply;
 mod busy;
 mod archive;
+mod callbacks;
 mod crashes;
 mod decisions;
 mod documents;
 mod freeze;
 mod line;
 mod races;
+mod notices;
 mod rule_sets;
 pub(crate) mod schedule;
 mod strangers;

@@ -14,7 +14,7 @@ use plangate_gate::receipt::{
     Applied, ApplyResult, Claim, ClaimHolder, ClaimSchema, Isolation, PlanExit, Planned, Receipt, ReceiptAudience,
     ReceiptSchema, ResultSchema, StateLockEvidence,
 };
-use plangate_gate::run::{Kind, LockFile, Proposer, Run, Surface, failure};
+use plangate_gate::run::{Actor, Kind, LockFile, Proposer, Run, Surface, failure};
 use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
 use plangate_wire::{DecisionRequest, DocumentPut, ProposeRequest};
@@ -41,6 +41,11 @@ pub(crate) const BUCKET: &str = "exchange";
 pub(crate) const CREATES: &str = r#"{"format_version":"1.2","resource_changes":[{"address":"terraform_data.a","mode":"managed","type":"terraform_data","name":"a","provider_name":"terraform.io/builtin/terraform","change":{"actions":["create"],"before":null,"after":{"input":"x"},"after_unknown":{"id":true},"before_sensitive":false,"after_sensitive":{}}}]}"#;
 /// A plan document that changes nothing.
 pub(crate) const NOTHING: &str = r#"{"format_version":"1.2","planned_values":{"root_module":{}}}"#;
+
+/// Who configures.
+pub(crate) fn administrator() -> Actor {
+    Actor::Person { person: "administrator".parse().unwrap(), arn: ADMINISTRATOR.to_owned() }
+}
 
 pub(crate) fn at(seconds: u32) -> Timestamp {
     "2026-11-30T05:00:00Z".parse::<Timestamp>().unwrap().plus_seconds(seconds)
@@ -202,8 +207,9 @@ impl World {
         let request_id = format!("put-{}-{id}-{}", kind.as_str(), etag.as_deref().unwrap_or("new")).parse().unwrap();
         let (namespace, owner) = ("default".to_owned(), "platform".to_owned());
         let put = DocumentPut { etag, request_id, validate_only: false, namespace, owner, spec };
-        let administrator = "administrator".parse().unwrap();
-        crate::documents::put(self, kind, id, &put, &administrator, ADMINISTRATOR, at(0)).await.unwrap();
+        crate::documents::put(self, kind, id, &put, &"administrator".parse().unwrap(), &administrator(), at(0))
+            .await
+            .unwrap();
     }
 
     pub(crate) async fn caller(&self, role: &str) -> Caller {

@@ -1,0 +1,132 @@
+//! Where people are told, and how long that is tried.
+
+use std::future::Future;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use plangate_lambda::Cached;
+use plangate_record::parameters::Parameters;
+use plangate_slack::{CallError, Client, Message, Token};
+
+/// A place where people are told.
+#[async_trait]
+pub(crate) trait Board: Send + Sync {
+    /// Puts up a message; gives what names it.
+    async fn post(&self, channel: &str, message: &Message) -> Result<String, CallError>;
+    /// Changes a message that was put up.
+    async fn update(&self, channel: &str, posted: &str, message: &Message) -> Result<(), CallError>;
+    /// Tells one person something.
+    async fn tell(&self, channel: &str, user: &str, text: &str) -> Result<(), CallError>;
+}
+
+/// How long the token is kept.
+const KEPT: Duration = Duration::from_secs(300);
+
+/// How long one call of Slack may take.
+const WITHIN: Duration = Duration::from_secs(8);
+
+static CLIENT: Cached<Client> = Cached::new();
+
+/// Slack. Its client blocks, so each call has a thread.
+pub(crate) struct SlackBoard(Client);
+
+fn later(code: &str) -> CallError {
+    CallError::Later { code: code.to_owned(), after: None }
+}
+
+impl SlackBoard {
+    /// Slack at the address `api`, with the token that the parameter `token` holds now.
+    ///
+    /// # Errors
+    /// There is no token, or no such address: somebody has yet to put it right.
+    pub(crate) async fn reach(parameters: &dyn Parameters, token: &str, api: &str) -> Result<Self, CallError> {
+        if let Some(client) = CLIENT.get(KEPT) {
+            return Ok(Self(client));
+        }
+        let read = parameters.secret(token).await.map_err(|error| {
+            tracing::error!(%error, "the bot token cannot be read");
+            later("token_unreadable")
+        })?;
+        let token = read.as_deref().and_then(Token::new).ok_or_else(|| later("no_token"))?;
+        let client = Client::new(api, token, WITHIN).map_err(|error| {
+            tracing::error!(%error, "slack cannot be called");
+            later("no_client")
+        })?;
+        CLIENT.put(client.clone());
+        Ok(Self(client))
+    }
+}
+
+async fn called<T: Send + 'static>(
+    call: impl FnOnce() -> Result<T, CallError> + Send + 'static,
+) -> Result<T, CallError> {
+    let called = tokio::task::spawn_blocking(call).await.unwrap_or_else(|_| Err(later("no_answer")));
+    if called.as_ref().is_err_and(CallError::is_of_the_token) {
+        // It may have been replaced: read anew next time.
+        CLIENT.forget();
+    }
+    called
+}
+
+#[async_trait]
+impl Board for SlackBoard {
+    async fn post(&self, channel: &str, message: &Message) -> Result<String, CallError> {
+        let (client, channel, message) = (self.0.clone(), channel.to_owned(), message.clone());
+        called(move || client.post(&channel, &message)).await
+    }
+
+    async fn update(&self, channel: &str, posted: &str, message: &Message) -> Result<(), CallError> {
+        let (client, channel, posted) = (self.0.clone(), channel.to_owned(), posted.to_owned());
+        let message = message.clone();
+        called(move || client.update(&channel, &posted, &message)).await
+    }
+
+    async fn tell(&self, channel: &str, user: &str, text: &str) -> Result<(), CallError> {
+        let (client, channel) = (self.0.clone(), channel.to_owned());
+        let (user, text) = (user.to_owned(), text.to_owned());
+        called(move || client.tell(&channel, &user, &text)).await
+    }
+}
+
+/// How long a call is tried.
+#[derive(Debug, Clone)]
+pub(crate) struct Patience {
+    /// The pauses between attempts of one invocation.
+    pauses: Vec<Duration>,
+    /// The longest pause that Slack may ask for within one.
+    longest: Duration,
+    /// After how many seconds of failing a change is given up.
+    pub(crate) give_up_after: u32,
+}
+
+impl Patience {
+    /// Three attempts an invocation: with the time that a call may take they end before the function does.
+    pub(crate) fn of_lambda(give_up_after: u32) -> Self {
+        let pauses = vec![Duration::from_secs(1), Duration::from_secs(3)];
+        Self { pauses, longest: Duration::from_secs(10), give_up_after }
+    }
+
+    /// No pause at all.
+    #[cfg(test)]
+    pub(crate) fn none(give_up_after: u32) -> Self {
+        Self { pauses: vec![Duration::ZERO; 2], longest: Duration::ZERO, give_up_after }
+    }
+
+    /// Calls until it is done, cannot be done, or there are no more attempts.
+    pub(crate) async fn with<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<T, CallError>>,
+    {
+        for pause in &self.pauses {
+            match call().await {
+                Err(CallError::Later { after, code }) => {
+                    let asked = after.map_or(*pause, |seconds| Duration::from_secs(u64::from(seconds)));
+                    tracing::warn!(code, "slack did not do it now; once more");
+                    tokio::time::sleep(asked.min(self.longest)).await;
+                }
+                settled => return settled,
+            }
+        }
+        call().await
+    }
+}

@@ -1,0 +1,43 @@
+//! Shows in Slack how runs stand, and tells people what came of what they did there. It follows the table's changes, so no
+//! step of a run waits for it or fails with it.
+
+use plangate_gate::time::Timestamp;
+use plangate_lambda::{Clients, FunctionError, named};
+
+mod board;
+mod event;
+mod show;
+mod tell;
+#[cfg(test)]
+mod tests;
+
+use board::{Patience, SlackBoard};
+use event::{Change, Event};
+
+/// What this function works on besides what all do.
+const NEEDS: &[&str] = &["PLANGATE_SLACK_BOT_TOKEN", "PLANGATE_SLACK_API", "PLANGATE_SLACK_RETRY_SECONDS"];
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    plangate_lambda::serve(NEEDS, handle).await
+}
+
+async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Result<(), FunctionError> {
+    let give_up_after = named("PLANGATE_SLACK_RETRY_SECONDS").parse().unwrap_or_default();
+    let patience = Patience::of_lambda(give_up_after);
+    let (token, api) = (named("PLANGATE_SLACK_BOT_TOKEN"), named("PLANGATE_SLACK_API"));
+    let board = || SlackBoard::reach(&clients.parameters, &token, &api);
+    for change in event.changes() {
+        match change {
+            Change::Run(run) => {
+                let mut by = [0; 16];
+                getrandom::fill(&mut by).map_err(|_| FunctionError::Clock)?;
+                show::show(&clients.store, &clients.objects, board, &patience, &run, &hex::encode(by), now).await?;
+            }
+            Change::Word(action) => {
+                tell::tell(&clients.store, board, &patience, &action, now).await?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! A run's message: put up when the run waits for a decision, and kept in step with its record from then on.
+
+use std::future::Future;
+
+use plangate_gate::ids::RunId;
+use plangate_gate::lifecycle::Status;
+use plangate_gate::run::Run;
+use plangate_gate::time::Timestamp;
+use plangate_record::objects::Objects;
+use plangate_record::rows::RunRow;
+use plangate_record::store::Store;
+use plangate_record::{Error, documents, notices};
+use plangate_slack::message::PROJECTION_LIMIT;
+use plangate_slack::{CallError, Message, Subject};
+
+use crate::board::{Board, Patience};
+
+/// How long a message is held, in seconds: longer than this function lives.
+pub(crate) const HOLD_SECONDS: u32 = 75;
+
+/// Makes a run's message show how the run stands. `by` is another for each call.
+///
+/// # Errors
+/// AWS or Slack does not answer: the stream tells of the change again. What fails for longer than it is tried is recorded
+/// in the run's chain, and is no error any more.
+pub(crate) async fn show<B, F>(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    board: impl FnOnce() -> F,
+    patience: &Patience,
+    run: &RunId,
+    by: &str,
+    now: Timestamp,
+) -> Result<(), Error>
+where
+    B: Board,
+    F: Future<Output = Result<B, CallError>>,
+{
+    let Some(run) = current(store, run).await? else { return Ok(()) };
+    let known = notices::find(store, &run.id).await?;
+    if known.is_none() && run.status != Status::AwaitingApproval {
+        return Ok(());
+    }
+    let Some(workspace) = documents::find_workspace(store, &run.workspace).await? else { return Ok(()) };
+    let channel = known.map(|notice| notice.channel).or(workspace.slack.map(|slack| slack.channel));
+    let Some(channel) = channel else { return Ok(()) };
+
+    let mut held = notices::hold(store, &run.id, &channel, by, HOLD_SECONDS, now).await?;
+    // Read once it is held: nobody shows an older state after this.
+    let Some(run) = current(store, &run.id).await? else { return Ok(()) };
+    let posted = held.notice.posted.clone();
+    let projection = projection(objects, &run).await?;
+    let message = Message::of(&Subject { run: &run, workspace: &workspace.name, projection: projection.as_deref() });
+    let digest = message.digest();
+    let decided_unseen = posted.is_none() && run.status != Status::AwaitingApproval;
+    if decided_unseen || held.notice.shown == Some(digest) {
+        return notices::leave(store, held, None, now).await;
+    }
+    let channel = held.notice.channel.clone();
+    let called = match (board().await, &posted) {
+        (Err(error), _) => Err(error),
+        (Ok(board), Some(posted)) => {
+            let update = || board.update(&channel, posted, &message);
+            patience.with(update).await.map(|()| posted.clone())
+        }
+        (Ok(board), None) => patience.with(|| board.post(&channel, &message)).await,
+    };
+    match called {
+        Ok(posted) => {
+            held.notice.posted = Some(posted);
+            held.notice.shown = Some(digest);
+            held.notice.failing_since = None;
+            notices::leave(store, held, None, now).await
+        }
+        Err(error) => {
+            tracing::warn!(run = %run.id, status = %run.status, %error, "people were not told");
+            let since = *held.notice.failing_since.get_or_insert(now);
+            let passing = matches!(error, CallError::Later { .. });
+            if passing && since.plus_seconds(patience.give_up_after) > now {
+                notices::leave(store, held, None, now).await?;
+                // The stream tells of it again.
+                return Err(Error::Contended);
+            }
+            // Given up on what the run is now; its next state is another attempt.
+            held.notice.shown = Some(digest);
+            held.notice.failing_since = None;
+            notices::leave(store, held, Some(error.code()), now).await
+        }
+    }
+}
+
+async fn current(store: &dyn Store, run: &RunId) -> Result<Option<Run>, Error> {
+    match RunRow::load(store, run).await {
+        Ok(row) => Ok(Some(row.run)),
+        Err(Error::NoSuchRun) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The projection's exact bytes, if they could be shown at all.
+async fn projection(objects: &dyn Objects, run: &Run) -> Result<Option<Vec<u8>>, Error> {
+    let Some(stored) = run.projection.as_ref().map(|projection| &projection.object) else { return Ok(None) };
+    if stored.bytes > PROJECTION_LIMIT {
+        return Ok(None);
+    }
+    let found = objects.get(&stored.key, stored.version_id.as_deref(), PROJECTION_LIMIT).await?;
+    Ok(found.map(|object| object.bytes))
+}

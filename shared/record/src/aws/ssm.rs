@@ -1,0 +1,34 @@
+//! Secret parameters in SSM Parameter Store.
+
+use async_trait::async_trait;
+use aws_sdk_ssm::Client;
+use aws_sdk_ssm::error::SdkError;
+
+use crate::aws::kind;
+use crate::parameters::Parameters;
+use crate::workflow::WorkflowError;
+
+/// Parameter Store.
+#[derive(Debug, Clone)]
+pub struct SsmParameters {
+    client: Client,
+}
+
+impl SsmParameters {
+    /// The account's parameters, as far as the role may read them.
+    #[must_use]
+    pub const fn new(client: Client) -> Self {
+        Self { client }
+    }
+}
+
+#[async_trait]
+impl Parameters for SsmParameters {
+    async fn secret(&self, name: &str) -> Result<Option<String>, WorkflowError> {
+        match self.client.get_parameter().name(name).with_decryption(true).send().await {
+            Ok(answer) => Ok(answer.parameter.and_then(|parameter| parameter.value)),
+            Err(SdkError::ServiceError(error)) if error.err().is_parameter_not_found() => Ok(None),
+            Err(error) => Err(WorkflowError { call: "GetParameter", error: kind(&error) }),
+        }
+    }
+}
