@@ -15,6 +15,8 @@ sys.path.insert(0, str(ROOT))
 from local.stack import ACCOUNT, REGION, Stack, wait_for  # noqa: E402
 
 CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep"]
+# The models that workspaces may name as reviewers.
+MODELS = [f"arn:aws:bedrock:{REGION}::foundation-model/anthropic.model-1:0"]
 OURS, THEIRS = "ws-0123456789abcdef", "ws-fedcba9876543210"
 
 # A function that notes its event and answers as the run's script says: each call takes the next answer, the last one stays.
@@ -60,7 +62,7 @@ class Gate:
             entry = zipfile.ZipInfo("bootstrap")
             entry.external_attr = 0o755 << 16
             package.writestr(entry, FUNCTION.format(python=sys.executable, runs=str(self.runs)))
-        for name in CONTROL:
+        for name in (*CONTROL, "review-workspace"):
             s3.put_object(Bucket="code", Key=f"release/{name}.zip", Body=archive.getvalue())
         s3.upload_file(str(ROOT / "statemachine/run.asl.json"), "code", "release/run.asl.json")
         image = stack.images / "plangate-runner"
@@ -69,13 +71,14 @@ class Gate:
         (image / "runner").chmod(0o755)
         self.outputs = stack.deploy(ROOT / "infra/gate.yaml", "gate", {
             "CodeBucket": "code", "CodePrefix": "release", "Architecture": "x86_64", "RunnerImage": "plangate-runner:local",
-            "AdministratorRoleArn": f"arn:aws:iam::{ACCOUNT}:role/administrator"})
+            "AdministratorRoleArn": f"arn:aws:iam::{ACCOUNT}:role/administrator",
+            "ReviewModelArns": ",".join(MODELS)})
         self.bucket = self.outputs["ExchangeBucket"]
         # Their estate's policy is far too wide, as such policies happen to be.
         wide = stack.client("iam").create_policy(PolicyName="wide", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
             {"Effect": "Allow", "Action": ["s3:*", "kms:*"], "Resource": "*"}]}))
         self.wide = wide["Policy"]["Arn"]
-        self.ours = self._workspace(OURS)
+        self.ours = self._workspace(OURS, ReviewerCodeBucket="code", ReviewerCodePrefix="release", ReviewerArchitecture="x86_64")
         self.theirs = self._workspace(THEIRS, PlanPolicyArns=self.wide, ApplyPolicyArns=self.wide,
                                       BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", BreakGlassPermissionSet="Emergency")
 

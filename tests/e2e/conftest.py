@@ -12,13 +12,24 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(pathlib.Path(__file__).parent)]
 from gate import World  # noqa: E402
 from local.deploy import deploy_gate  # noqa: E402
-from local.stack import Stack  # noqa: E402
+from local.stack import REGION, Stack  # noqa: E402
+from models import NAMES, Models  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def world():
     with Stack.start(f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
-        yield World(stack, deploy_gate(stack))
+        models = [f"arn:aws:bedrock:{REGION}::foundation-model/test.{name}" for name in NAMES]
+        yield World(stack, deploy_gate(stack, review_models=models))
+
+
+@pytest.fixture(scope="session")
+def models(world):
+    """The models of reviewers, on Bedrock and elsewhere."""
+    with Models() as server:
+        (world.stack.directory / "models.url").write_text(server.address)
+        yield server
+        server.shutdown()
 
 
 @pytest.fixture

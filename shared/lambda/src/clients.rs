@@ -1,6 +1,9 @@
 //! The stores that a function works on, made once a process. What a function's role may do of it is IAM's to say.
 
-use plangate_record::aws::{self, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, StepFunctions};
+use plangate_gate::ids::WorkspaceId;
+use plangate_record::aws::{
+    self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, Parameters, S3Objects, StepFunctions,
+};
 
 use crate::settings::{self, MissingSetting};
 
@@ -19,6 +22,8 @@ pub struct Clients {
     pub logs: CloudWatchLogs,
     /// The order key.
     pub signer: KmsSigner,
+    /// The reviewers that workspaces name.
+    pub reviewers: AwsReviewers,
     /// The role that administers before there are principals.
     pub administrator: String,
 }
@@ -51,7 +56,46 @@ impl Clients {
             logs: CloudWatchLogs::new(aws_sdk_cloudwatchlogs::Client::new(&config), tasks.clone(), group),
             tasks,
             signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), settings::named("PLANGATE_ORDER_KEY")),
+            reviewers: AwsReviewers::new(
+                aws_sdk_bedrockruntime::Client::new(&config),
+                aws_sdk_lambda::Client::new(&config),
+                random,
+            ),
             administrator: settings::named("PLANGATE_ADMINISTRATOR"),
+        })
+    }
+}
+
+/// Draws 16 random bytes from the system.
+pub(crate) fn random() -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok().map(|()| bytes)
+}
+
+/// What a workspace's own review function works on. It knows nothing of the control plane's tables.
+#[derive(Debug)]
+pub struct WorkspaceClients {
+    /// The exchange bucket.
+    pub objects: S3Objects,
+    /// The keys of models.
+    pub parameters: Parameters,
+    /// The workspace whose function this is.
+    pub workspace: WorkspaceId,
+}
+
+impl WorkspaceClients {
+    /// What the environment names.
+    ///
+    /// # Errors
+    /// Something is not there, or the workspace is none.
+    pub(crate) async fn from_environment() -> Result<Self, lambda_runtime::Error> {
+        let workspace = settings::required("PLANGATE_WORKSPACE")?.parse()?;
+        let bucket = settings::required("PLANGATE_BUCKET")?;
+        let config = aws::configuration().await;
+        Ok(Self {
+            objects: S3Objects::new(aws_sdk_s3::Client::new(&config), bucket),
+            parameters: Parameters::new(aws_sdk_ssm::Client::new(&config)),
+            workspace,
         })
     }
 }

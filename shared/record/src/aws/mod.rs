@@ -1,21 +1,31 @@
 //! The stores on AWS. Only this folder knows the SDK.
 
+mod bedrock;
+#[cfg(test)]
+mod bedrock_tests;
 mod dynamo;
 mod ecs;
 mod kms;
 mod logs;
+mod review_function;
+mod reviewers;
 mod s3;
 mod sfn;
+mod ssm;
 
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls;
 
+pub use bedrock::Bedrock;
 pub use dynamo::DynamoStore;
 pub use ecs::EcsTasks;
 pub use kms::KmsSigner;
 pub use logs::CloudWatchLogs;
+pub use review_function::InFunction;
+pub use reviewers::AwsReviewers;
 pub use s3::S3Objects;
 pub use sfn::StepFunctions;
+pub use ssm::Parameters;
 
 /// The SDK's configuration from the process's environment, with TLS by ring.
 pub async fn configuration() -> SdkConfig {

@@ -5,5 +5,9 @@ mod crashes;
 mod decisions;
 mod documents;
 mod line;
+#[path = "../../../reviewer/tests/bindings/server.rs"]
+pub(crate) mod model_server;
+mod review;
+mod review_function;
 mod rule_sets;
 mod world;
