@@ -13,6 +13,7 @@ use aws_sdk_bedrockruntime::types::{
     ContentBlock, ConversationRole, InferenceConfiguration, Message, SpecificToolChoice, StopReason,
     SystemContentBlock, Tool, ToolChoice, ToolConfiguration, ToolInputSchema, ToolSpecification, ToolUseBlock,
 };
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::{Document, Number};
 use plangate_gate::review::{Cause, Tokens};
 use plangate_reviewer::{Answer, Failure, Model, Prompt, TOOL_NAME, tool_description, tool_schema};
@@ -82,19 +83,26 @@ impl Model for Bedrock {
     }
 }
 
-/// What an error of the SDK says of the model.
-fn cause<R>(error: &SdkError<ConverseError, R>) -> Cause {
+/// What an error of the SDK says of the model: by its name, and by its status where it has no name that is known here.
+fn cause(error: &SdkError<ConverseError, HttpResponse>) -> Cause {
     match error {
         SdkError::TimeoutError(_) => Cause::TimedOut,
         SdkError::DispatchFailure(_) => Cause::Unavailable,
         SdkError::ResponseError(_) => Cause::AnswerMalformed,
-        SdkError::ServiceError(error) => match error.err() {
-            ConverseError::ThrottlingException(_) => Cause::Throttled,
-            ConverseError::ModelTimeoutException(_) => Cause::TimedOut,
-            ConverseError::InternalServerException(_)
-            | ConverseError::ServiceUnavailableException(_)
-            | ConverseError::ModelErrorException(_)
-            | ConverseError::ModelNotReadyException(_) => Cause::Unavailable,
+        SdkError::ServiceError(error) => match (error.err(), error.raw().status().as_u16()) {
+            (ConverseError::ThrottlingException(_), _) => Cause::Throttled,
+            (ConverseError::ModelTimeoutException(_), _) => Cause::TimedOut,
+            (
+                ConverseError::InternalServerException(_)
+                | ConverseError::ServiceUnavailableException(_)
+                | ConverseError::ModelErrorException(_)
+                | ConverseError::ModelNotReadyException(_),
+                _,
+            ) => Cause::Unavailable,
+            (_, 429) => Cause::Throttled,
+            (_, 500..=599) => Cause::Unavailable,
+            // A success that cannot be read.
+            (_, 200..=299) => Cause::AnswerMalformed,
             _ => Cause::RequestRefused,
         },
         _ => Cause::RequestRefused,

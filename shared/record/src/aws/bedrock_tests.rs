@@ -80,10 +80,14 @@ async fn whatever_is_no_verdict_is_a_cause() {
         (said(json!([call("verdict")]), "something_new"), Cause::AnswerMalformed),
         (Says::Body(200, "{}".into()), Cause::AnswerMalformed),
         (Says::Body(200, "no JSON".into()), Cause::AnswerMalformed),
+        (Says::Huge(4 << 20), Cause::AnswerMalformed),
         (Says::Bytes(Vec::new()), Cause::Unavailable),
         (Says::Silence, Cause::TimedOut),
         (Says::Trickle, Cause::TimedOut),
     ];
+    cases.push((Says::Body(503, "{}".into()), Cause::Unavailable));
+    cases.push((Says::Body(429, "{}".into()), Cause::Throttled));
+    cases.push((Says::Body(403, "{}".into()), Cause::RequestRefused));
     let errors = [
         ("ThrottlingException", 429, Cause::Throttled),
         ("ModelTimeoutException", 408, Cause::TimedOut),
