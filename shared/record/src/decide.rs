@@ -133,16 +133,16 @@ pub async fn decide(
     }
 }
 
-/// Approves a run in nobody's stead (`R34`): a decision like any other, of the gate's own. `ground` is what alone allows
+/// Approves a run in nobody's stead (`R34`): a decision like any other, of the gate's own. Its ground is what alone allows
 /// it, `row` has the review that it rests on, `reviewed` tells of that review in the same transaction, and `unchanged` is
-/// the check that the workspace's configuration is what it was when `ground` was found. One try: `Conflict` means read
+/// the check that the workspace's configuration is what it was when that was found. One try: `Conflict` means read
 /// again.
 ///
 /// Condition: nobody has decided, the run is being reviewed, its plan lives, and nothing read has changed.
 pub(crate) async fn approve_automatically(
     store: &dyn Store,
     row: RunRow,
-    ground: AutomaticApproval,
+    _ground: AutomaticApproval,
     reviewed: What,
     unchanged: Write,
     now: Timestamp,
@@ -166,7 +166,6 @@ pub(crate) async fn approve_automatically(
     if !automatically_approved(&after) {
         return Err(invalid("what an approval without a person rests on is not all in its record"));
     }
-    drop(ground);
     approve(store, row, &decision, Some(reviewed), unchanged, now).await
 }
 

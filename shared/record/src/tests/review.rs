@@ -327,7 +327,8 @@ impl Reviewers for Meanwhile<'_> {
 
 #[tokio::test]
 async fn an_approval_is_withheld_where_the_workspace_was_changed_while_the_reviewer_looked() {
-    let changes: [(fn(&mut Value), Cause); 3] = [
+    type Change = fn(&mut Value);
+    let changes: [(Change, Cause); 3] = [
         (|spec| spec["automatic_approval"] = false.into(), Cause::AutomaticApprovalOff),
         (|spec| spec["name"] = "renamed".into(), Cause::ConfigurationChanged),
         (|spec| spec["review_policy"] = "Nothing may change.".into(), Cause::ConfigurationChanged),
