@@ -132,7 +132,7 @@ async fn a_model_that_is_away_is_asked_again_as_often_as_the_budget_says() {
         ];
         for (says, cause) in away {
             let budgets = Budgets { attempts: 3, tokens: 500_000, ..BUDGETS };
-            let (report, server) = asked(shape, &[says.clone()], budgets).await;
+            let (report, server) = asked(shape, std::slice::from_ref(&says), budgets).await;
             assert_eq!(report.answer, Err(cause), "{shape:?}: {says:?}");
             assert_eq!((report.attempts, server.got().len()), (3, 3), "{shape:?}: {says:?}");
             let (report, _) = asked(shape, &[says, shape.says(VERDICT)], budgets).await;
@@ -155,7 +155,7 @@ async fn a_model_that_does_not_come_to_the_end_is_left() {
     for shape in Shape::ALL {
         for says in [Says::Silence, Says::Trickle] {
             let budgets = Budgets { seconds: 1, attempts: 1, ..BUDGETS };
-            let (report, _) = asked(shape, &[says.clone()], budgets).await;
+            let (report, _) = asked(shape, std::slice::from_ref(&says), budgets).await;
             assert_eq!(report.answer, Err(Cause::TimedOut), "{shape:?}: {says:?}");
         }
     }
