@@ -23,7 +23,11 @@ FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", 
 # Where Slack's secrets are kept, by the template's parameters.
 SLACK = {"SlackSigningSecretParameter": "/slack/signing-secret", "SlackPreviousSecretParameter": "/slack/previous-secret",
          "SlackBotTokenParameter": "/slack/bot-token"}
+OF_WORKSPACES = ("review-workspace",)
 CODE_BUCKET, CODE_PREFIX = f"plangate-code-{ACCOUNT}", "releases/local"
+ARCHITECTURE = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+# What infra/workspace.yaml takes for a workspace with a review function of its own.
+REVIEWER = {"ReviewerCodeBucket": CODE_BUCKET, "ReviewerCodePrefix": CODE_PREFIX, "ReviewerArchitecture": ARCHITECTURE}
 IMAGE = "plangate-runner:local"
 NOBODY = 65534
 LIMITS = {
@@ -116,9 +120,9 @@ class Gate:
                 self.stack.client("ssm").put_parameter(
                     Name=name, Value=value, Type="SecureString", KeyId=self.outputs["GateKeyArn"], Overwrite=True)
 
-    def secret(self, workspace, name, value):
+    def secret(self, workspace, name, value, prefix="SecretPrefix"):
         """Stores a secret of a workspace (the outputs of `workspace`) under its sealed key; gives the parameter's name."""
-        parameter = f"{workspace['SecretPrefix']}{name}"
+        parameter = f"{workspace[prefix]}{name}"
         self.stack.client("ssm").put_parameter(
             Name=parameter, Value=value, Type="SecureString", KeyId=workspace["SealedKeyArn"], Overwrite=True)
         return parameter
@@ -149,7 +153,7 @@ def upload_release(stack, profile):
     s3 = stack.client("s3")
     with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
         s3.create_bucket(Bucket=CODE_BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
-    for function in FUNCTIONS:
+    for function in (*FUNCTIONS, *OF_WORKSPACES):
         stack.upload_function(CODE_BUCKET, f"{CODE_PREFIX}/{function}.zip", binary(f"plangate-fn-{function}", profile))
     s3.upload_file(str(ROOT / "statemachine/run.asl.json"), CODE_BUCKET, f"{CODE_PREFIX}/run.asl.json")
 
@@ -203,7 +207,7 @@ def pem(der):
     return load_der_public_key(der).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mirror=None, limits=None, say=lambda line: None, slack=None):
+def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mirror=None, limits=None, review_models=(), say=lambda line: None, slack=None):
     """Deploys infra/gate.yaml and all that it needs, with `slack` (local/slack.py) or without one; gives the Gate."""
     engine = engine or find_engine()
     say("uploading the functions and the state machine")
@@ -213,7 +217,7 @@ def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mir
     chat = {**SLACK, "SlackApiUrl": slack.api, "SlackRetrySeconds": str(slack.retry_seconds)} if slack else {}
     parameters = {
         "GateName": name, "CodeBucket": CODE_BUCKET, "CodePrefix": CODE_PREFIX, "RunnerImage": IMAGE,
-        "Architecture": "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64",
+        "Architecture": ARCHITECTURE, "ReviewModelArns": ",".join(review_models),
         "AdministratorRoleArn": administrator, **chat}
     outputs = stack.deploy(ROOT / "infra/gate.yaml", name, parameters)
     say("making the runner's image")

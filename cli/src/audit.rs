@@ -93,6 +93,7 @@ fn who(actor: &Actor) -> String {
     match actor {
         Actor::Person { person, .. } | Actor::Slack { person, .. } => person.to_string(),
         Actor::Gate { function } => format!("gate/{}", inert(function)),
+        Actor::Automatic => "automatic".to_owned(),
     }
 }
 
@@ -113,7 +114,10 @@ fn what(what: &What) -> String {
         What::GuardrailsEvaluated { outcome } => {
             format!("guardrails: not eligible, {}", count(outcome.findings_total, "reason"))
         }
-        What::Reviewed { review } => format!("reviewed: {}", inert(&review.decision)),
+        What::Reviewed { review } => {
+            let cause = review.cause.map_or(String::new(), |cause| format!(", {cause}"));
+            format!("reviewed: {}{cause}", review.decision.as_str())
+        }
         What::ApprovalRequested { expires_at, .. } => format!("approval requested until {}", moment(*expires_at)),
         What::Decided { decision } => {
             format!("{}, projection {}", chosen(decision.choice), decision.projection)

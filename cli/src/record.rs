@@ -2,9 +2,10 @@
 
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::StoredObject;
-use plangate_gate::run::{Actor, Choice, FindingRecord, LockFile, Origin, Proposer, Run};
+use plangate_gate::run::{Actor, Choice, FindingRecord, LockFile, Origin, Proposer, ReviewRecord, Run};
 use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
+use plangate_gate::verdict::Remark;
 use plangate_wire::RunView;
 
 use crate::console::{Paint, Tone};
@@ -78,6 +79,7 @@ pub(crate) fn actor(actor: &Actor) -> String {
         Actor::Person { person, arn } => format!("{person} ({})", inert(arn)),
         Actor::Slack { person, team, user } => format!("{person} (Slack user {}/{})", inert(team), inert(user)),
         Actor::Gate { function } => format!("the gate ({})", inert(function)),
+        Actor::Automatic => "the gate, without a person (automatic)".to_owned(),
     }
 }
 
@@ -94,6 +96,12 @@ pub(crate) fn finding(finding: &FindingRecord) -> String {
         line += &inert(part);
     }
     line
+}
+
+/// One remark of a reviewer: advice.
+pub(crate) fn remark(remark: &Remark) -> String {
+    let address = remark.address.as_ref().map_or(String::new(), |address| format!("  {}", inert(address)));
+    format!("{}{address}  {}", remark.severity.as_str(), inert(&remark.note))
 }
 
 /// The whole record of a run, as it is at `now`.
@@ -213,11 +221,40 @@ fn judged(sheet: &mut Sheet, run: &Run) {
     }
     if let Some(review) = &run.review {
         sheet.section("Review");
-        let cause = review.cause.as_ref().map_or(String::new(), |cause| format!(", {}", inert(cause)));
-        sheet.row("verdict", &format!("{}{cause}", inert(&review.decision)));
-        sheet.row("reviewer", &inert(&review.binding));
-        sheet.row("at", &moment(review.at));
-        sheet.row("projection", &review.projection.to_string());
+        reviewed(sheet, review);
+    }
+}
+
+/// What a reviewer said: advice, in words that are somebody else's.
+fn reviewed(sheet: &mut Sheet, review: &ReviewRecord) {
+    let cause = review.cause.map_or(String::new(), |cause| format!(", {cause}"));
+    sheet.row("verdict", &format!("{}{cause}", review.decision.as_str()));
+    if let Some(cause) = review.cause {
+        sheet.row("", cause.meaning().trim());
+    }
+    let model = review.model.as_ref().map_or(String::new(), |model| {
+        let answered = model.answered.as_ref().filter(|answered| **answered != model.requested);
+        let answered = answered.map_or(String::new(), |name| format!(", answered as {}", inert(name)));
+        format!(", {}{answered}", inert(&model.requested))
+    });
+    sheet.row("reviewer", &format!("{}{model}", inert(&review.binding)));
+    if let Some(reasoning) = &review.reasoning {
+        sheet.row("reasoning", &inert(reasoning));
+    }
+    for (place, each) in review.findings.iter().enumerate() {
+        sheet.row(if place == 0 { "advice" } else { "" }, &remark(each));
+    }
+    sheet.row("at", &moment(review.at));
+    if let (Some(tokens), Some(milliseconds)) = (review.tokens, review.milliseconds) {
+        let used = format!("{} read, {} written, in {milliseconds} ms", count(tokens.input, "token"), tokens.output);
+        sheet.row("used", &used);
+    }
+    sheet.row("projection", &review.projection.to_string());
+    if let Some(prompt) = &review.prompt {
+        sheet.row("prompt", &format!("version {}, {}", prompt.version, prompt.digest));
+    }
+    if let Some(policy) = &review.policy {
+        sheet.row("review policy", &policy.to_string());
     }
 }
 

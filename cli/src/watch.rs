@@ -184,11 +184,23 @@ fn why(reason: Option<&str>) -> String {
     reason.map_or(String::new(), |reason| format!(": {}", inert(reason)))
 }
 
-/// Why a person is asked, where guardrails had something to say.
+/// Why a person is asked, where guardrails or a reviewer had something to say.
 fn reasons(run: &Run) -> String {
-    let Some(outcome) = run.guardrails.as_ref().filter(|outcome| !outcome.eligible) else { return String::new() };
+    let Some(outcome) = run.guardrails.as_ref().filter(|outcome| !outcome.eligible) else { return advice(run) };
     let lines: Vec<_> = outcome.findings.iter().take(10).map(|each| format!("  {}\n", record::finding(each))).collect();
     let more = outcome.findings_total.saturating_sub(lines.len() as u64);
     let more = if more > 0 { format!("  and {more} more; see `plangate show {}`\n", run.id) } else { String::new() };
     format!("Guardrails ask for a person's decision:\n{}{more}", lines.concat())
+}
+
+/// What a reviewer has to say to whoever decides.
+fn advice(run: &Run) -> String {
+    let Some((review, cause)) = run.review.as_ref().and_then(|review| Some((review, review.cause?))) else {
+        return String::new();
+    };
+    let lines: Vec<_> = review.findings.iter().take(10).map(|each| format!("  {}\n", record::remark(each))).collect();
+    let more = review.findings.len() - lines.len();
+    let more = if more > 0 { format!("  and {more} more; see `plangate show {}`\n", run.id) } else { String::new() };
+    let advice = if lines.is_empty() { "" } else { " Its advice:" };
+    format!("Reviewed: {}{advice}\n{}{more}", cause.meaning().trim(), lines.concat())
 }

@@ -17,6 +17,8 @@ from local.stack import ACCOUNT, REGION, Stack, wait_for  # noqa: E402
 CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "archive", "witness", "slack", "notify"]
 # Where Slack's secrets are, by who may read them.
 SLACK = {"/slack/signing-secret": {"slack"}, "/slack/previous-secret": {"slack"}, "/slack/bot-token": {"slack", "notify"}}
+# The models that workspaces may name as reviewers.
+MODELS = [f"arn:aws:bedrock:{REGION}::foundation-model/anthropic.model-1:0"]
 OURS, THEIRS = "ws-0123456789abcdef", "ws-fedcba9876543210"
 
 # A function that notes its event and answers as the run's script says: each call takes the next answer, the last one stays.
@@ -68,7 +70,7 @@ class Gate:
             entry = zipfile.ZipInfo("bootstrap")
             entry.external_attr = 0o755 << 16
             package.writestr(entry, FUNCTION.format(python=sys.executable, runs=str(self.runs)))
-        for name in CONTROL:
+        for name in (*CONTROL, "review-workspace"):
             s3.put_object(Bucket="code", Key=f"release/{name}.zip", Body=archive.getvalue())
         s3.upload_file(str(ROOT / "statemachine/run.asl.json"), "code", "release/run.asl.json")
         image = stack.images / "plangate-runner"
@@ -78,7 +80,8 @@ class Gate:
         self.outputs = stack.deploy(ROOT / "infra/gate.yaml", "gate", {
             "CodeBucket": "code", "CodePrefix": "release", "Architecture": "x86_64", "RunnerImage": "plangate-runner:local",
             "AdministratorRoleArn": f"arn:aws:iam::{ACCOUNT}:role/administrator", "SlackSigningSecretParameter": "/slack/signing-secret",
-            "SlackPreviousSecretParameter": "/slack/previous-secret", "SlackBotTokenParameter": "/slack/bot-token"})
+            "SlackPreviousSecretParameter": "/slack/previous-secret", "SlackBotTokenParameter": "/slack/bot-token",
+            "ReviewModelArns": ",".join(MODELS)})
         for name in [*SLACK, "/slack/other"]:
             stack.client("ssm").put_parameter(Name=name, Value="x", Type="SecureString", KeyId=self.outputs["GateKeyArn"])
         self.bucket = self.outputs["ExchangeBucket"]
@@ -86,7 +89,7 @@ class Gate:
         wide = stack.client("iam").create_policy(PolicyName="wide", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
             {"Effect": "Allow", "Action": ["s3:*", "kms:*"], "Resource": "*"}]}))
         self.wide = wide["Policy"]["Arn"]
-        self.ours = self._workspace(OURS)
+        self.ours = self._workspace(OURS, ReviewerCodeBucket="code", ReviewerCodePrefix="release", ReviewerArchitecture="x86_64")
         self.theirs = self._workspace(THEIRS, PlanPolicyArns=self.wide, ApplyPolicyArns=self.wide,
                                       BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", BreakGlassPermissionSet="Emergency")
 

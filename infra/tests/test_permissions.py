@@ -26,7 +26,7 @@ RUNS, LINE = ["RUN#x", "CHAIN#run/x"], ["WS#x", "CHAIN#ws/x"]
 CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "DEC#x", "CHAIN#gate", "FREEZE#gate", "WORKSPACES", "CHAIN#strangers"]
 WRITING = [name for name in CONTROL if name not in ("archive", "witness")]
 CHATS = ["MAC#x", "ACT#x", "WORD#x", "NOTICE#x"]
-ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": RUNS, "request-approval": RUNS,
+ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": [*RUNS, "AUTO#x"], "request-approval": RUNS,
          "slack": [*RUNS, *LINE, "DEC#x", *CHATS[:3]], "notify": ["CHAIN#run/x", "NOTICE#x"]}
 # Which of them it may remove, where that is not all or nothing.
 REMOVES = {"prepare": [], "review": [], "request-approval": [], "slack": ["WS#x"], "notify": []}
@@ -188,7 +188,7 @@ def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gat
     dynamodb, table, mine = gate.client(f"plangate-{name}", "dynamodb"), gate.outputs["Table"], ITEMS.get(name, RUNS + LINE)
     item = lambda pk: {"pk": {"S": pk}, "sk": {"S": f"written by {name}"}}  # noqa: E731
     together = lambda *writes: refused(dynamodb.transact_write_items, TransactItems=[*writes])  # noqa: E731
-    kinds = RUNS + LINE + CONFIGURATION + CHATS + ["POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
+    kinds = RUNS + LINE + CONFIGURATION + CHATS + ["AUTO#x", "POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
     assert [pk for pk in kinds if not together({"Put": {"TableName": table, "Item": item(pk)}})] == [pk for pk in kinds if pk in mine]
     assert not together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in mine))
     assert together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in [*mine, "OTHER#x"]))
@@ -198,10 +198,12 @@ def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gat
     assert together({"Update": {"TableName": table, "Key": item(mine[0]), "UpdateExpression": "SET a = :a", "ExpressionAttributeValues": {":a": {"S": "1"}}}})
     removes = REMOVES.get(name, mine)
     assert [pk for pk in kinds if not together({"Delete": {"TableName": table, "Key": item(pk)}})] == [pk for pk in kinds if pk in removes]
-    checks = {"api": mine, "prepare": ["WS#x"], "review": [], "request-approval": [], "slack": ["WS#x", "DOC#workspace#x"], "notify": []}.get(name, mine)
+    checks = {"api": mine, "prepare": ["WS#x"], "review": ["WS#x"], "request-approval": [], "slack": ["WS#x"], "notify": []}.get(name, mine)
     check = lambda pk: {"ConditionCheck": {"TableName": table, "Key": item(pk), "ConditionExpression": "attribute_not_exists(nothing)"}}  # noqa: E731
     assert [pk for pk in kinds if not together(check(pk))] == [pk for pk in kinds if pk in checks]
-    assert together(check("DOC#workspace#x")) == (name not in ("api", "slack"))
+    assert together(check("DOC#workspace#x")) == (name not in ("api", "slack", "review"))
+    if name == "review":  # as it writes an approval of nobody's
+        assert not together(check("DOC#workspace#x"), check("WS#x"), *({"Put": {"TableName": table, "Item": item(f"{pk}y")}} for pk in mine))
 
 
 @pytest.mark.parametrize("name", CONTROL)
@@ -244,6 +246,52 @@ def test_authorize_alone_signs_orders(gate, name):
     kms = gate.client(f"plangate-{name}", "kms")
     order = {"KeyId": gate.outputs["OrderKeyArn"], "Message": b"order", "MessageType": "RAW", "SigningAlgorithm": "ECDSA_SHA_256"}
     assert refused(kms.sign, **order) == (name != "authorize")
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_review_alone_asks_reviewers_and_models(gate, name):
+    call = gate.client(f"plangate-{name}", "lambda").invoke
+    assert refused(call, FunctionName=f"plangate-review-{OURS}", InvocationType="DryRun") == (name != "review")
+    assert refused(call, FunctionName="plangate-authorize", InvocationType="DryRun")
+    assert refused(call, FunctionName="plangate-review", InvocationType="DryRun")
+    bedrock = gate.client(f"plangate-{name}", "bedrock-runtime")
+    said = {"messages": [{"role": "user", "content": [{"text": "x"}]}]}
+    assert refused(bedrock.converse, modelId="anthropic.model-1:0", **said) == (name != "review")
+    assert refused(bedrock.converse, modelId="anthropic.model-2:0", **said)
+    assert refused(bedrock.converse, modelId="eu.anthropic.model-1:0", **said)
+
+
+def test_a_reviewer_reads_its_workspaces_projections_and_its_models_key_and_nothing_else(gate):
+    keys = {workspace: f"/plangate/reviewer/{workspace}/key" for workspace in (OURS, THEIRS)}
+    sealed = {OURS: gate.ours["SealedKeyArn"], THEIRS: gate.theirs["SealedKeyArn"]}
+    ssm = gate.stack.client("ssm")
+    for workspace, name in keys.items():
+        ssm.put_parameter(Name=name, Value="sk", Type="SecureString", KeyId=sealed[workspace])
+    ssm.put_parameter(Name=f"/plangate/{OURS}/for-the-engine", Value="secret", Type="SecureString", KeyId=sealed[OURS])
+    s3, own = gate.client(f"{OURS}-review", "s3"), gate.client(f"{OURS}-review", "ssm")
+    assert s3.get_object(Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json")["Body"].read() == b"{}"
+    assert own.get_parameter(Name=keys[OURS], WithDecryption=True)["Parameter"]["Value"] == "sk"
+    for key in (f"projections/{THEIRS}/{RUN}.json", f"bundles/{OURS}/{RUN}.tar.zst", f"orders/{OURS}/{RUN}/plan.json", DOCUMENT):
+        assert refused(s3.get_object, Bucket=gate.bucket, Key=key)
+    assert refused(s3.put_object, Bucket=gate.bucket, Key=f"projections/{OURS}/forged.json", Body=b"{}", IfNoneMatch="*")
+    assert refused(s3.get_object, Bucket=gate.ours["StateBucket"], Key="state/terraform.tfstate")
+    assert refused(own.get_parameter, Name=keys[THEIRS], WithDecryption=True)
+    assert refused(own.get_parameter, Name=f"/plangate/{OURS}/for-the-engine", WithDecryption=True)
+    kms = gate.client(f"{OURS}-review", "kms")
+    assert refused(kms.generate_data_key, KeyId=sealed[OURS], KeySpec="AES_256")
+    assert refused(gate.client(f"{OURS}-review", "dynamodb").get_item, TableName=gate.outputs["Table"], Key={"pk": {"S": "RUN#x"}, "sk": {"S": "RUN"}})
+    # Nor do the workspace's other roles, or the control plane's, read that key.
+    for role in (f"{OURS}-plan", f"{OURS}-apply", "plangate-review", "plangate-api"):
+        assert refused(gate.client(role, "ssm").get_parameter, Name=keys[OURS], WithDecryption=True)
+
+
+def test_a_reviewer_with_a_policy_that_is_far_too_wide_keeps_to_its_own_projections(gate):
+    tags = [{"Key": "plangate-workspace", "Value": OURS}]
+    wide = gate.stack.session_for_role(gate.person("wide-review", "/plangate/review/", Tags=tags), "test").client("s3")
+    assert not refused(wide.get_object, Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json")
+    for key in (f"projections/{THEIRS}/{RUN}.json", f"orders/{OURS}/{RUN}/plan.json", DOCUMENT):
+        assert refused(wide.get_object, Bucket=gate.bucket, Key=key)
+    assert refused(wide.list_objects_v2, Bucket=gate.bucket)
 
 
 def test_a_record_is_written_once(gate):

@@ -91,7 +91,7 @@ def items_have_their_writers(found):
     """Each role writes its own kinds of items, within transactions; what a stolen role can overwrite ends there."""
     runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
     configuration = {"CHAIN#gate", "CHAIN#strangers", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*", "FREEZE#gate", "WORKSPACES"}
-    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs, "RequestApproval": runs, "Archive": set(), "Witness": set(),
+    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs | {"AUTO#*"}, "RequestApproval": runs, "Archive": set(), "Witness": set(),
              "Slack": runs | line | {"DEC#*", "MAC#*", "ACT#*", "WORD#*"}, "Notify": {"CHAIN#run/*", "NOTICE#*"}}
     for name in FUNCTIONS:
         allowed, audited = set(), set()
@@ -100,7 +100,7 @@ def items_have_their_writers(found):
             if not actions:
                 continue
             if actions == {"dynamodb:ConditionCheckItem"} and enclosed(statement):
-                if written(statement) != {"Prepare": {"WS#*"}, "Slack": {"DOC#workspace#*", "WS#*"}}.get(name):
+                if written(statement) != {"Prepare": {"WS#*"}, "Review": {"DOC#workspace#*", "WS#*"}, "Slack": {"DOC#workspace#*", "WS#*"}}.get(name):
                     yield f"{name} holds its writes against {sorted(written(statement))}"
                 continue
             if actions - {"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"} or not enclosed(statement):
@@ -111,6 +111,42 @@ def items_have_their_writers(found):
         chains = {key.removeprefix("CHAIN#") for key in allowed if key.startswith("CHAIN#")}
         if audited != chains:
             yield f"{name} appends to {sorted(audited)} and keeps the ends of {sorted(chains)}"
+
+
+def reviewers_are_asked_by_review_alone(found):
+    """R20, R21: the gate's review function calls the review functions of workspaces and models that were named; nobody else does either."""
+    for owner, statement in statements(found):
+        actions = listed(statement["Action"])
+        if "lambda:InvokeFunction" in actions and not owner.startswith("Machine"):
+            if (owner, arns(statement["Resource"])) != ("ReviewRole", ["arn:aws:lambda:eu-central-1:111122223333:function:plangate-review-ws-*"]):
+                yield f"{owner} calls {arns(statement['Resource'])}"
+        if any(action.startswith("bedrock:") for action in actions):
+            if (owner, actions, texts(statement["Resource"])) != ("ReviewModelsPolicy", ["bedrock:InvokeModel"], ["${ReviewModelArns}"]):
+                yield f"{owner} asks {texts(statement['Resource'])}"
+    if texts(properties(found, "ReviewModelsPolicy")["Roles"]) != ["${ReviewRole}"] or found["Parameters"]["ReviewModelArns"]["Default"] != "":
+        yield "models are asked by others, or without having been named"
+
+
+def reviewer_reads_its_own(found):
+    """R21, R39: a workspace's reviewer reads that workspace's projections and its model's key, writes its log, and can do nothing else."""
+    reads = {
+        ("s3:GetObject", "arn:aws:s3:::${ExchangeBucket}/projections/${WorkspaceId}/*"),
+        ("ssm:GetParameter", "arn:aws:ssm:eu-central-1:111122223333:parameter/plangate/reviewer/${WorkspaceId}/*"),
+        ("kms:Decrypt", "${SealedKey.Arn}"),
+        ("logs:CreateLogStream", "arn:aws:logs:eu-central-1:111122223333:log-group:/plangate/review/${WorkspaceId}:*"),
+        ("logs:PutLogEvents", "arn:aws:logs:eu-central-1:111122223333:log-group:/plangate/review/${WorkspaceId}:*"),
+    }
+    has = {(action, resource) for each in permissions(found, "ReviewRole") for action in listed(each["Action"]) for resource in arns(each["Resource"])}
+    if has != reads:
+        yield f"the reviewer may {sorted(has ^ reads)}"
+    for statement in properties(found, "SealedKey")["KeyPolicy"]["Statement"]:
+        if "review" in json.dumps(statement.get("Condition", {}).get("ArnEquals", {}).get("aws:PrincipalArn", "")):
+            keys = statement["Condition"]
+            parameter = arns(keys.get("StringLike", {}).get("kms:EncryptionContext:PARAMETER_ARN", "*"))
+            through = arns(keys.get("StringEquals", {}).get("kms:ViaService", "*"))
+            if (statement["Action"], parameter, through) != (
+                    "kms:Decrypt", ["arn:aws:ssm:eu-central-1:111122223333:parameter/plangate/reviewer/${WorkspaceId}/*"], ["ssm.eu-central-1.amazonaws.com"]):
+                yield "the reviewer opens more than its model's key"
 
 
 def documents_expire(found):
@@ -325,9 +361,10 @@ def substitutions_fit(found):
 GATE_RULES = [passes_only_to_tasks, plan_only_cannot_apply, every_function_has_its_own_role, control_plane_cannot_touch_workspaces,
               audit_is_only_appended, authorize_alone_signs, nothing_is_wild, everything_is_sealed, records_are_create_only,
               workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read, the_archive_is_locked,
-              slack_is_off_unless_it_is_configured, one_route_is_open]
+              slack_is_off_unless_it_is_configured, one_route_is_open,
+              reviewers_are_asked_by_review_alone]
 WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state,
-                   documents_expire, roles_bear_their_workspace]
+                   documents_expire, roles_bear_their_workspace, reviewer_reads_its_own]
 
 
 @pytest.mark.parametrize("rule", GATE_RULES, ids=lambda rule: rule.__name__)
@@ -345,7 +382,7 @@ def test_what_others_rely_on_is_given():
     expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "ArchiveBucket", "AuditorPolicyArn", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition", "GateKeyArn",
                 "MachinePlanOnlyArn", "MachineApplicableArn", "LogGroup", *(f"{name}{part}Arn" for name in FUNCTIONS for part in ("Function", "Role"))}
     assert set(GATE["Outputs"]) == expected
-    assert set(WORKSPACE["Outputs"]) == {"StateBucket", "StateKey", "SealedKeyArn", "PlanRoleArn", "ApplyRoleArn", "SecretPrefix"}
+    assert set(WORKSPACE["Outputs"]) == {"StateBucket", "StateKey", "SealedKeyArn", "PlanRoleArn", "ApplyRoleArn", "SecretPrefix", "ReviewerKeyPrefix"}
 
 
 def test_state_and_records_outlive_their_stack():
@@ -392,6 +429,16 @@ BROKEN = [
     (GATE, items_have_their_writers, lambda t: base(t, "RunEnderPolicy")[1]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("gate")),
     (GATE, items_have_their_writers, lambda t: own(t, "PrepareRole")[0].update(Action=["dynamodb:PutItem", "dynamodb:UpdateItem"])),
     (GATE, items_have_their_writers, lambda t: properties(t, "ReviewRole")["ManagedPolicyArns"].append({"Ref": "RunEnderPolicy"})),
+    (GATE, items_have_their_writers, lambda t: own(t, "ReviewRole")[0]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("DEC#*")),
+    (GATE, items_have_their_writers, lambda t: own(t, "ReviewRole")[1]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("DEC#*")),
+    (GATE, items_have_their_writers, lambda t: own(t, "ReviewRole")[1].update(Action=["dynamodb:ConditionCheckItem", "dynamodb:PutItem"])),
+    (GATE, reviewers_are_asked_by_review_alone, lambda t: own(t, "ReviewRole")[3].update(Resource="arn:aws:lambda:eu-central-1:111122223333:function:plangate-*")),
+    (GATE, reviewers_are_asked_by_review_alone, lambda t: own(t, "GuardRole").append(own(t, "ReviewRole")[3])),
+    (GATE, reviewers_are_asked_by_review_alone, lambda t: base(t, "ReviewModelsPolicy")[0].update(Resource="arn:aws:bedrock:*::foundation-model/*")),
+    (GATE, reviewers_are_asked_by_review_alone, lambda t: properties(t, "ReviewModelsPolicy")["Roles"].append({"Ref": "ApiRole"})),
+    (WORKSPACE, reviewer_reads_its_own, lambda t: own(t, "ReviewRole")[1].update(Resource="arn:aws:ssm:eu-central-1:111122223333:parameter/plangate/*")),
+    (WORKSPACE, reviewer_reads_its_own, lambda t: own(t, "ReviewRole").append({**ALLOWED, "Action": "s3:PutObject", "Resource": "arn:aws:s3:::x/*"})),
+    (WORKSPACE, reviewer_reads_its_own, lambda t: properties(t, "SealedKey")["KeyPolicy"]["Statement"][2]["Condition"].pop("StringLike")),
     (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"].pop(1)),
     (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"][1].pop("NoncurrentVersionExpiration")),
     (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"].append({"Prefix": "bundles/", "ExpirationInDays": 30})),

@@ -14,14 +14,25 @@ from faults import Faults  # noqa: E402
 from gate import World  # noqa: E402
 from local.deploy import deploy_gate  # noqa: E402
 from local.slack import Slack  # noqa: E402
-from local.stack import Stack  # noqa: E402
+from local.stack import REGION, Stack  # noqa: E402
+from models import NAMES, Models  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def world():
     with Slack() as slack, Stack.start(f"e2e-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
         Faults.prepare(stack)  # before the first function starts
-        yield World(stack, deploy_gate(stack, slack=slack), slack)
+        models = [f"arn:aws:bedrock:{REGION}::foundation-model/test.{name}" for name in NAMES]
+        yield World(stack, deploy_gate(stack, slack=slack, review_models=models), slack)
+
+
+@pytest.fixture(scope="session")
+def models(world):
+    """The models of reviewers, on Bedrock and elsewhere."""
+    with Models() as server:
+        (world.stack.directory / "models.url").write_text(server.address)
+        yield server
+        server.shutdown()
 
 
 @pytest.fixture

@@ -149,6 +149,13 @@ class World:
             self._planted[half] = workspace
         return f'{halves[0]}"\\ü {halves[1]}'
 
+    def model_key(self, workspace):
+        """A key of a model, stored where the workspace's reviewer reads it; searched for like any secret. Gives it."""
+        key = f"sk-{secrets.token_hex(16)}"
+        workspace.model_key = self.gate.secret(workspace.outputs, "key", key, "ReviewerKeyPrefix")
+        self._planted[key] = workspace
+        return key
+
     def open_runs(self):
         """The ids of the runs that have not ended, with their statuses."""
         pages = self.stack.client("dynamodb").get_paginator("query").paginate(

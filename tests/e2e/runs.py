@@ -29,6 +29,7 @@ class Workspace:
         self.bucket, self.state_key = self.outputs["StateBucket"], self.outputs["StateKey"]
         self.secret = world.plant(self)
         self.parameter = world.gate.secret(self.outputs, "database_password", self.secret)
+        self.model_key = None  # the parameter with the key of its reviewer's model, if it has one
         engine = world.gate.engine
         self.spec = {
             "name": self.name, "engine": {"name": engine.name, "version": engine.version},
@@ -108,7 +109,7 @@ class Workspace:
         """Whether a secret of this workspace may be in a place: its parameter, state, artifact, unsaved state, plan document."""
         sealed = (f"s3://{self.bucket}/state/", f"s3://{self.bucket}/artifacts/", f"s3://{self.bucket}/sealed/")
         document = f"s3://{self.world.outputs['ExchangeBucket']}/documents/{self.id}/"
-        if place == f"ssm://{self.parameter}":
+        if place in (f"ssm://{self.parameter}", f"ssm://{self.model_key}"):
             return True
         return place.startswith((*sealed, document)) and not place.endswith("(metadata)")
 

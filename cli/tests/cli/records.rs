@@ -91,6 +91,66 @@ Plan: 1 to add, 0 to change, 0 to destroy, 0 to replace.
     assert_eq!(said.out.replace(" UTC (past)", " UTC"), expected);
 }
 
+/// A run that a reviewer looked at and nobody approved.
+fn reviewed() -> plangate_gate::run::Run {
+    let mut record = serde_json::to_value(run(Status::Applied)).unwrap();
+    let of = |text: &str| Digest::of(text.as_bytes());
+    record["guardrails"]["eligible"] = true.into();
+    record["guardrails"]["findings"] = serde_json::json!([]);
+    record["guardrails"]["findings_total"] = 0.into();
+    record["review"] = serde_json::json!({
+        "binding": "anthropic", "decision": "approve", "projection": of(PROJECTION), "policy": of("prose"),
+        "model": { "requested": "model-1", "answered": "model-1-dated\u{202e}" },
+        "prompt": { "version": 1, "digest": of("prompt") }, "attempts": 1, "milliseconds": 900,
+        "tokens": { "input": 1500, "output": 90 }, "reasoning": "Plain.", "at": "2026-11-30T05:09:00Z",
+        "findings": [{ "severity": "info", "address": "terraform_data.greeting", "note": "new\u{1b}[2J" }],
+    });
+    record["decision"]["by"] = serde_json::json!({ "kind": "automatic" });
+    record["decision"]["surface"] = "automatic".into();
+    serde_json::from_value(record).unwrap()
+}
+
+#[test]
+fn what_a_reviewer_said_is_shown_as_advice_and_that_nobody_decided_is_said() {
+    let gate = Gate::answering(|request, _| {
+        let shown = plangate_wire::RunAnswer { run: reviewed().into() };
+        if request.target.ends_with("/projection") { ok(&projection()) } else { ok(&shown) }
+    });
+    let said = gate.run(&["show", run_id().as_str()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let review = said.out.split("Review\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let of = |text: &str| Digest::of(text.as_bytes());
+    let expected = format!(
+        "  verdict        approve
+  reviewer       anthropic, model-1, answered as model-1-dated\\u{{202e}}
+  reasoning      Plain.
+  advice         info  terraform_data.greeting  new\\u{{1b}}[2J
+  at             2026-11-30 05:09:00 UTC
+  used           1500 tokens read, 90 written, in 900 ms
+  projection     {}
+  prompt         version 1, {}
+  review policy  {}",
+        of(PROJECTION),
+        of("prompt"),
+        of("prose")
+    );
+    assert_eq!(review, expected);
+    assert!(said.out.contains("  by             the gate, without a person (automatic)\n"), "{said:?}");
+}
+
+#[test]
+fn why_a_reviewer_asks_for_a_person_is_said_in_words() {
+    let gate = Gate::answering(|request, _| {
+        let mut run = reviewed();
+        run.review.as_mut().unwrap().cause = Some(plangate_gate::review::Cause::ConfigurationChanged);
+        let shown = plangate_wire::RunAnswer { run: run.into() };
+        if request.target.ends_with("/projection") { ok(&projection()) } else { ok(&shown) }
+    });
+    let said = gate.run(&["show", run_id().as_str()]);
+    assert!(said.out.contains("  verdict        approve, configuration-changed\n"), "{said:?}");
+    assert!(said.out.contains("configuration has changed since the plan was made"), "{said:?}");
+}
+
 #[test]
 fn the_projection_for_programs_keeps_its_exact_bytes() {
     let gate = Gate::answering(|request, _| {

@@ -3,7 +3,6 @@
 use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError, StepInput};
 use plangate_record::{guard, review};
-use plangate_reviewer::AlwaysEscalate;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -11,5 +10,5 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn handle(clients: &'static Clients, input: StepInput, now: Timestamp) -> Result<guard::Guarded, FunctionError> {
-    Ok(review::review(&clients.store, &clients.objects, &AlwaysEscalate, &input.run, now).await?)
+    Ok(review::review(&clients.store, &clients.objects, &clients.reviewers, &input.run, now).await?)
 }

@@ -85,7 +85,6 @@ impl<'de> Deserialize<'de> for Chain {
 }
 
 /// What happened.
-#[expect(clippy::large_enum_variant, reason = "events are made one at a time and written at once")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum What {

@@ -6,6 +6,8 @@ use crate::ids::{DocumentId, Person, WorkspaceId};
 
 /// The most bytes that a document's spec may have.
 pub const SPEC_LIMIT: usize = 64 * 1024;
+/// The most characters of a workspace's review prose.
+pub const LONGEST_REVIEW_POLICY: usize = 8000;
 
 /// The kinds of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -103,13 +105,135 @@ pub struct Withheld {
     pub paths: Vec<String>,
 }
 
-/// How a reviewer is reached. Only the one that always asks a person exists so far (`R43`).
+/// What one review may cost at most, all attempts together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budgets {
+    /// How long it may take, in seconds, 5 to 240.
+    pub seconds: u32,
+    /// How often the model may be asked, 1 to 5. What it has answered is never asked for again.
+    pub attempts: u32,
+    /// How many tokens it may read and write, 1000 to 1000000.
+    pub tokens: u32,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self { seconds: 60, attempts: 2, tokens: 150_000 }
+    }
+}
+
+/// How a workspace's reviewer is reached (`R43`). No binding holds a key: those that need one name a parameter, which the
+/// workspace's own review function reads (`R21`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "binding", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReviewerBinding {
     /// Always asks a person.
     #[default]
     AlwaysEscalate,
+    /// A model on Amazon Bedrock, under the role of the gate's own review function.
+    Bedrock {
+        /// The model's id, or the ARN of a model or of an inference profile.
+        model: String,
+        /// What a review may cost.
+        #[serde(default)]
+        budgets: Budgets,
+    },
+    /// A model behind Anthropic's Messages API, asked by the workspace's review function.
+    Anthropic {
+        /// The model's id.
+        model: String,
+        /// The SSM parameter with the key.
+        key_parameter: String,
+        /// Where the API is, if not at Anthropic's own address.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        base_url: Option<String>,
+        /// What a review may cost.
+        #[serde(default)]
+        budgets: Budgets,
+    },
+    /// A gateway or a local model behind the chat API that OpenAI made common, asked by the workspace's review function.
+    OpenaiCompatible {
+        /// The model's id.
+        model: String,
+        /// Where the API is: what `/chat/completions` is put behind.
+        base_url: String,
+        /// The SSM parameter with the key, where the API asks for one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        key_parameter: Option<String>,
+        /// What a review may cost.
+        #[serde(default)]
+        budgets: Budgets,
+    },
+}
+
+impl ReviewerBinding {
+    /// The binding's name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::AlwaysEscalate => "always-escalate",
+            Self::Bedrock { .. } => "bedrock",
+            Self::Anthropic { .. } => "anthropic",
+            Self::OpenaiCompatible { .. } => "openai-compatible",
+        }
+    }
+
+    /// The model and what a review of it may cost, where there is a model.
+    #[must_use]
+    pub fn model(&self) -> Option<(&str, Budgets)> {
+        match self {
+            Self::AlwaysEscalate => None,
+            Self::Bedrock { model, budgets }
+            | Self::Anthropic { model, budgets, .. }
+            | Self::OpenaiCompatible { model, budgets, .. } => Some((model, *budgets)),
+        }
+    }
+
+    /// Checks what can be checked of a binding of workspace `id`.
+    fn validate(&self, id: &WorkspaceId) -> Result<(), SpecError> {
+        let Some((model, budgets)) = self.model() else { return Ok(()) };
+        let visible = |text: &str| (1..=512).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
+        require(
+            "reviewer.model",
+            visible(model) && model.len() <= 256,
+            "is a model's id, 1 to 256 visible characters",
+        )?;
+        let seconds = (5..=240).contains(&budgets.seconds);
+        require("reviewer.budgets.seconds", seconds, "is between 5 and 240")?;
+        require("reviewer.budgets.attempts", (1..=5).contains(&budgets.attempts), "is between 1 and 5")?;
+        let tokens = (1000..=1_000_000).contains(&budgets.tokens);
+        require("reviewer.budgets.tokens", tokens, "is between 1000 and 1000000")?;
+        let (key, address) = match self {
+            Self::AlwaysEscalate | Self::Bedrock { .. } => (None, None),
+            Self::Anthropic { key_parameter, base_url, .. } => (Some(key_parameter), base_url.as_ref()),
+            Self::OpenaiCompatible { key_parameter, base_url, .. } => (key_parameter.as_ref(), Some(base_url)),
+        };
+        if let Some(parameter) = key {
+            let prefix = format!("/plangate/reviewer/{id}/");
+            let inside = parameter.strip_prefix(&prefix).is_some_and(|name| !name.is_empty()) && visible(parameter);
+            require("reviewer.key_parameter", inside, format!("begins with `{prefix}`"))?;
+        }
+        let expected = "is an `https` address without user, query or fragment; `http` only on the loopback interface";
+        require("reviewer.base_url", address.is_none_or(|text| model_address(text)), expected)
+    }
+}
+
+/// Whether a model may be asked at this address: what is sent there is a key and somebody's plan.
+fn model_address(text: &str) -> bool {
+    let plain = text.len() <= 512 && text.bytes().all(|b| b.is_ascii_graphic() && !b"@?#\\\"<>".contains(&b));
+    let (tls, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
+        (Some(rest), _) => (true, rest),
+        (None, Some(rest)) => (false, rest),
+        (None, None) => return false,
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    plain && port && !host.is_empty() && (tls || matches!(host, "127.0.0.1" | "localhost" | "[::1]"))
 }
 
 fn yes() -> bool {
@@ -177,6 +301,9 @@ pub fn slack_id(text: &str, kinds: &str) -> bool {
     (3..=32).contains(&text.len())
         && text.chars().next().is_some_and(|first| kinds.contains(first))
         && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    /// What the reviewer is to look for, in the workspace's own words, at most 8000 characters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub review_policy: String,
 }
 
 /// A field of a document that says something it may not.
@@ -251,7 +378,11 @@ impl WorkspaceSpec {
         let manages = !(self.manages_gate && self.automatic_approval);
         require("automatic_approval", manages, "cannot be on where `manages_gate` is")?;
         let channel = self.slack.as_ref().is_none_or(|slack| slack_id(&slack.channel, "CG"));
-        require("slack.channel", channel, "is a channel's id such as `C024BE91L`, not its name")
+        require("slack.channel", channel, "is a channel's id such as `C024BE91L`, not its name")?;
+        self.reviewer.validate(id)?;
+        let prose = self.review_policy.chars().nth(LONGEST_REVIEW_POLICY).is_none()
+            && !self.review_policy.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
+        require("review_policy", prose, "is at most 8000 characters; of control characters only line breaks and tabs")
     }
 }
 
@@ -465,6 +596,66 @@ mod tests {
         ] {
             assert_eq!(principal(team, user, false).validate().unwrap_err().field, field, "{team} {user}");
         }
+    }
+
+    #[test]
+    fn a_reviewer_is_named_with_what_it_needs_and_no_more() {
+        let (id, good) = workspace();
+        let key = format!("/plangate/reviewer/{id}/key");
+        let judged = |reviewer: serde_json::Value| {
+            let reviewer = serde_json::from_value(reviewer).map_err(|error| error.to_string())?;
+            let spec = WorkspaceSpec { reviewer, ..good.clone() };
+            spec.validate(&id).map(|()| spec.reviewer.name()).map_err(|error| error.field.to_owned())
+        };
+        let openai =
+            |url: &str| judged(serde_json::json!({"binding": "openai-compatible", "model": "m", "base_url": url}));
+        let anthropic = |parameter: &str| {
+            judged(serde_json::json!({"binding": "anthropic", "model": "m", "key_parameter": parameter}))
+        };
+        let bedrock = |budgets: serde_json::Value| {
+            judged(serde_json::json!({"binding": "bedrock", "model": "amazon.nova-pro-v1:0", "budgets": budgets}))
+        };
+        assert_eq!(judged(serde_json::json!({"binding": "always-escalate"})).unwrap(), "always-escalate");
+        assert_eq!(anthropic(&key).unwrap(), "anthropic");
+        assert_eq!(bedrock(serde_json::json!({})).unwrap(), "bedrock");
+        for url in [
+            "https://gateway.example/api/v1",
+            "https://[2001:db8::1]:8443/v1",
+            "http://127.0.0.1:8080/v1",
+            "http://[::1]/v1",
+        ] {
+            assert_eq!(openai(url).unwrap(), "openai-compatible", "{url}");
+        }
+        for url in [
+            "http://gateway.example/v1",
+            "http://127.0.0.1.example/v1",
+            "http://localhost@example/v1",
+            "https://",
+            "https://me:key@gateway.example/v1",
+            "https://gateway.example/v1?key=1",
+            "https://gateway.example/#x",
+            "https://gateway.example:99999/",
+            "ftp://gateway.example",
+            "https://gate way.example",
+            "http://169.254.169.254/latest",
+        ] {
+            assert_eq!(openai(url).unwrap_err(), "reviewer.base_url", "{url}");
+        }
+        for parameter in ["/plangate/other/key", &format!("/plangate/{id}/key"), &format!("/plangate/reviewer/{id}/")] {
+            assert_eq!(anthropic(parameter).unwrap_err(), "reviewer.key_parameter");
+        }
+        for (budgets, field) in [("seconds", 241), ("attempts", 0), ("tokens", 999)] {
+            let field = (format!("reviewer.budgets.{budgets}"), field);
+            assert_eq!(bedrock(serde_json::json!({ budgets: field.1 })).unwrap_err(), field.0);
+        }
+        // A key itself has no place in a document.
+        let with_key =
+            judged(serde_json::json!({"binding": "anthropic", "model": "m", "key_parameter": key, "key": "sk"}));
+        assert!(with_key.unwrap_err().contains("unknown field"));
+        let prose = |text: &str| WorkspaceSpec { review_policy: text.to_owned(), ..good.clone() }.validate(&id);
+        prose("Tags may change.\n\tNothing else.").unwrap();
+        assert_eq!(prose("\u{1b}[2J").unwrap_err().field, "review_policy");
+        assert_eq!(prose(&"x".repeat(LONGEST_REVIEW_POLICY + 1)).unwrap_err().field, "review_policy");
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod policy;
 pub mod projection;
 pub mod receipt;
 pub mod render;
+pub mod review;
 pub mod run;
 pub mod state;
 pub mod time;

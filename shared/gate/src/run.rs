@@ -12,6 +12,8 @@ use crate::receipt::{Isolation, PhaseFailure, PlanExit, StateLockEvidence};
 use crate::state::StateIdentity;
 use crate::time::Timestamp;
 
+pub use crate::review::ReviewRecord;
+
 /// Whether a run may ever be applied. Fixed at proposal (`R7`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,6 +101,9 @@ pub enum Actor {
         /// Which function.
         function: String,
     },
+    /// The gate in nobody's stead: a run was found eligible, a reviewer had nothing against it, and its workspace approves
+    /// such runs without a person (`R34`).
+    Automatic,
 }
 
 impl Actor {
@@ -236,23 +241,6 @@ pub struct GuardrailRecord {
     pub findings_total: u64,
 }
 
-/// What the reviewer said, or why nothing could be made of it (`R42`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReviewRecord {
-    /// Which binding.
-    pub binding: String,
-    /// `approve` or `escalate`.
-    pub decision: String,
-    /// Why it escalated, as a stable cause.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub cause: Option<String>,
-    /// The digest of the exact projection bytes that it got.
-    pub projection: Digest,
-    /// When.
-    pub at: Timestamp,
-}
-
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -271,6 +259,8 @@ pub enum Surface {
     Api,
     /// A message in Slack.
     Slack,
+    /// Nowhere: the gate itself, after a review.
+    Automatic,
 }
 
 /// The one decision of a run (`R46`).

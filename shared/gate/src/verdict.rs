@@ -29,6 +29,17 @@ pub enum Judgement {
     Escalate,
 }
 
+impl Judgement {
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Escalate => "escalate",
+        }
+    }
+}
+
 /// How much a note matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -39,6 +50,18 @@ pub enum Severity {
     Warning,
     /// Speaks against applying.
     Critical,
+}
+
+impl Severity {
+    /// The word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
 }
 
 /// One remark of a reviewer.

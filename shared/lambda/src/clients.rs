@@ -1,7 +1,8 @@
 //! The stores that a function works on, made once a process. What a function's role may do of it is IAM's to say.
 
+use plangate_gate::ids::WorkspaceId;
 use plangate_record::aws::{
-    self, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, SsmParameters, StepFunctions,
+    self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, SsmParameters, StepFunctions,
 };
 
 use crate::settings::{self, MissingSetting};
@@ -25,6 +26,8 @@ pub struct Clients {
     pub signer: KmsSigner,
     /// Secrets of the gate's own.
     pub parameters: SsmParameters,
+    /// The reviewers that workspaces name.
+    pub reviewers: AwsReviewers,
     /// The role that administers before there are principals.
     pub administrator: String,
 }
@@ -59,7 +62,46 @@ impl Clients {
             tasks,
             signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), settings::named("PLANGATE_ORDER_KEY")),
             parameters: SsmParameters::new(aws_sdk_ssm::Client::new(&config)),
+            reviewers: AwsReviewers::new(
+                aws_sdk_bedrockruntime::Client::new(&config),
+                aws_sdk_lambda::Client::new(&config),
+                random,
+            ),
             administrator: settings::named("PLANGATE_ADMINISTRATOR"),
+        })
+    }
+}
+
+/// Draws 16 random bytes from the system.
+pub(crate) fn random() -> Option<[u8; 16]> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok().map(|()| bytes)
+}
+
+/// What a workspace's own review function works on. It knows nothing of the control plane's tables.
+#[derive(Debug)]
+pub struct WorkspaceClients {
+    /// The exchange bucket.
+    pub objects: S3Objects,
+    /// The keys of models.
+    pub parameters: SsmParameters,
+    /// The workspace whose function this is.
+    pub workspace: WorkspaceId,
+}
+
+impl WorkspaceClients {
+    /// What the environment names.
+    ///
+    /// # Errors
+    /// Something is not there, or the workspace is none.
+    pub(crate) async fn from_environment() -> Result<Self, lambda_runtime::Error> {
+        let workspace = settings::required("PLANGATE_WORKSPACE")?.parse()?;
+        let bucket = settings::required("PLANGATE_BUCKET")?;
+        let config = aws::configuration().await;
+        Ok(Self {
+            objects: S3Objects::new(aws_sdk_s3::Client::new(&config), bucket),
+            parameters: SsmParameters::new(aws_sdk_ssm::Client::new(&config)),
+            workspace,
         })
     }
 }

@@ -12,10 +12,12 @@ use plangate_gate::ids::RunId;
 use plangate_gate::time::Timestamp;
 use plangate_gate::untrusted;
 use plangate_record::Error;
+use plangate_reviewer::Live;
+use plangate_reviewer::function::{self, ReviewAnswer, ReviewRequest};
 use serde::{Deserialize, Serialize};
 
 pub use cached::Cached;
-pub use clients::Clients;
+pub use clients::{Clients, WorkspaceClients};
 pub use settings::{MissingSetting, named};
 
 /// The most bytes that the workflow's input to a function may have.
@@ -90,8 +92,12 @@ pub fn now() -> Result<Timestamp, FunctionError> {
 /// # Errors
 /// It is too large, or does not follow its schema.
 pub fn input<T: for<'de> Deserialize<'de>>(value: &serde_json::Value) -> Result<T, FunctionError> {
+    input_within(value, INPUT_LIMIT)
+}
+
+fn input_within<T: for<'de> Deserialize<'de>>(value: &serde_json::Value, limit: usize) -> Result<T, FunctionError> {
     let bytes = serde_json::to_vec(value).map_err(|error| FunctionError::InvalidInput(error.to_string()))?;
-    untrusted::parse("input", &bytes, INPUT_LIMIT).map_err(|error| FunctionError::InvalidInput(error.to_string()))
+    untrusted::parse("input", &bytes, limit).map_err(|error| FunctionError::InvalidInput(error.to_string()))
 }
 
 /// Runs a step for as long as the process lives: `handle` gets the clients, the strictly read input and the moment. `needs`
@@ -126,8 +132,37 @@ where
     F: Future<Output = Result<O, FunctionError>>,
 {
     log();
+    serve_over(Clients::from_environment(needs).await?, handle).await
+}
+
+/// Runs a workspace's own review function, which is called by the gate and by nobody else.
+///
+/// # Errors
+/// A setting is missing, or the runtime's API is lost.
+pub async fn serve_workspace<H, F>(handle: H) -> Result<(), lambda_runtime::Error>
+where
+    H: Fn(&'static WorkspaceClients, ReviewRequest, Live) -> F,
+    F: Future<Output = ReviewAnswer>,
+{
+    log();
+    let handle = &handle;
+    serve_over(WorkspaceClients::from_environment().await?, move |clients, event: serde_json::Value, _| async move {
+        let request = input_within(&event, function::REQUEST_LIMIT)?;
+        Ok(handle(clients, request, Live::new(clients::random)).await)
+    })
+    .await
+}
+
+async fn serve_over<C, I, O, H, F>(clients: C, handle: H) -> Result<(), lambda_runtime::Error>
+where
+    C: Send + Sync + 'static,
+    I: for<'de> Deserialize<'de>,
+    O: Serialize,
+    H: Fn(&'static C, I, Timestamp) -> F,
+    F: Future<Output = Result<O, FunctionError>>,
+{
     // One for the whole life of the process, like the connections in it.
-    let clients: &'static Clients = Box::leak(Box::new(Clients::from_environment(needs).await?));
+    let clients: &'static C = Box::leak(Box::new(clients));
     let handle = &handle;
     let service = move |event: LambdaEvent<I>| async move {
         plangate_faults::invocation(&"");

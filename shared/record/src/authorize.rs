@@ -7,11 +7,12 @@ use plangate_gate::failure::FailureReason;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::{ApprovedPlan, Phase, Signature, Signatures};
-use plangate_gate::run::{Actor, ApplyRecord, Choice, DecisionRecord, Kind, Run, failure};
+use plangate_gate::review::automatically_approved;
+use plangate_gate::run::{Actor, ApplyRecord, Choice, DecisionRecord, Kind, Run, Surface, failure};
 use plangate_gate::time::Timestamp;
 
 use crate::attempt::Attempts;
-use crate::documents::pinned_policy;
+use crate::documents::{self, pinned_policy};
 use crate::error::Error;
 use crate::finish::{Ending, finish};
 use crate::freeze;
@@ -104,12 +105,23 @@ pub async fn authorize(
 }
 
 /// Holds the decision in the run's record against the one that was taken: they were written in one transaction, and a
-/// record that was changed since is no authority.
+/// record that was changed since is no authority. One that nobody took has to have all that it rests on besides, and a
+/// workspace that still approves without a person.
 async fn check_decision(store: &dyn Store, run: &Run) -> Result<(), Error> {
-    let invalid = || Error::RecordInvalid { what: "an approved run", error: "its decision was never taken".to_owned() };
-    let taken = store.get(&decision_key(&run.id)).await?.ok_or_else(invalid)?;
-    let taken: DecisionRecord = rows::read(&taken)?;
-    if run.decision.as_ref() == Some(&taken) { Ok(()) } else { Err(invalid()) }
+    let invalid = |error: &str| Error::RecordInvalid { what: "an approved run", error: error.to_owned() };
+    let decision = run.decision.as_ref().ok_or_else(|| invalid("it has no decision"))?;
+    let taken = store.get(&decision_key(&run.id, &decision.by)).await?;
+    let taken: DecisionRecord = rows::read(&taken.ok_or_else(|| invalid("its decision was never taken"))?)?;
+    if *decision != taken {
+        return Err(invalid("its decision is not the one that was taken"));
+    }
+    if decision.by == Actor::Automatic || decision.surface == Surface::Automatic {
+        let (_, workspace) = documents::workspace(store, &run.workspace).await?;
+        if !automatically_approved(run) || !workspace.automatic_approval || workspace.manages_gate {
+            return Err(invalid("nothing allows an approval of it without a person"));
+        }
+    }
+    Ok(())
 }
 
 /// The digests of artifact and projection, if a recorded approval is on that very projection.

@@ -1,11 +1,14 @@
 //! Asking for a decision, and deciding: one function, whatever the surface (`R45`-`R48`, `R51`).
 
 use plangate_gate::audit::{Chain, What};
+use plangate_gate::digest::Digest;
 use plangate_gate::documents::Action;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
+use plangate_gate::review::automatically_approved;
 use plangate_gate::run::{Actor, ChainHead, Choice, DecisionRecord, Kind, Run, Surface};
 use plangate_gate::time::Timestamp;
+use plangate_gate::verdict::AutomaticApproval;
 use plangate_wire::{DecisionRequest, Reason};
 
 use crate::access::Caller;
@@ -16,7 +19,7 @@ use crate::finish::{Ending, finish, wake};
 use crate::freeze;
 use crate::prepare::not_ready;
 use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key};
-use crate::store::{Item, Store, Write};
+use crate::store::{Item, Store, StoreError, Write};
 use crate::workflow::Workflow;
 
 /// Asks a person: the run waits for a decision with `token`. Called again, only the token is replaced. An approved run
@@ -145,24 +148,17 @@ pub(crate) async fn decide_as_of(
             record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
             return Err(refusal.into());
         }
-        let taken = Write::Put(Item::new(decision_key(run), rows::write("a decision", &decision)?));
-        let decided = What::Decided { decision: decision.clone() };
-        let mut changed = row.clone();
-        changed.run.decision = Some(decision.clone());
         let outcome = match request.decision {
             Choice::Reject => {
+                let mut changed = row.clone();
+                changed.run.decision = Some(decision.clone());
                 let mut ending = Ending::new(Status::Rejected, actor.clone());
-                ending.before.push(decided);
-                ending.with.extend([taken, unchanged]);
+                ending.before.push(What::Decided { decision: decision.clone() });
+                ending.with.extend([taken(run, &decision)?, unchanged]);
                 finish(store, changed, ending, now).await?
             }
             Choice::Approve => {
-                changed.run.step(Status::Approved, now)?;
-                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
-                chain.append(now, &actor, decided)?;
-                let mut writes = vec![changed.put()?, taken, unchanged, lock.check()];
-                writes.extend(chain.writes()?);
-                store.transact(writes).await
+                approve(store, row.clone(), &decision, None, [unchanged, lock.check()], now).await?
             }
         };
         if attempts.settle(outcome).await?.is_some() {
@@ -172,6 +168,70 @@ pub(crate) async fn decide_as_of(
             return Ok((RunRow::load(store, run).await?.run, decision));
         }
     }
+}
+
+/// Approves a run in nobody's stead (`R34`): a decision like any other, of the gate's own. Its ground is what alone allows
+/// it, `row` has the review that it rests on, `reviewed` tells of that review in the same transaction, and `unchanged` are
+/// the checks that the workspace's configuration and lock are what they were when that was found. One try: `Conflict` means read
+/// again.
+///
+/// Condition: nobody has decided, the run is being reviewed, its plan lives, and nothing read has changed.
+pub(crate) async fn approve_automatically(
+    store: &dyn Store,
+    row: RunRow,
+    _ground: AutomaticApproval,
+    reviewed: What,
+    unchanged: [Write; 2],
+    now: Timestamp,
+) -> Result<Result<(), StoreError>, Error> {
+    let invalid = |error: &str| Error::RecordInvalid { what: "an eligible run", error: error.to_owned() };
+    let projection = row.run.projection.as_ref().ok_or_else(|| invalid("it has no projection"))?.object.digest;
+    let decision = DecisionRecord {
+        choice: Choice::Approve,
+        by: Actor::Automatic,
+        surface: Surface::Automatic,
+        projection,
+        reason: None,
+        at: now,
+    };
+    if let Some(refusal) = not_decidable(&row.run, Status::Reviewing, projection, now) {
+        return Err(refusal.into());
+    }
+    // Whoever applies asks the record the same; what would not stand then is not written now.
+    let mut after = row.run.clone();
+    after.decision = Some(decision.clone());
+    if !automatically_approved(&after) {
+        return Err(invalid("what an approval without a person rests on is not all in its record"));
+    }
+    approve(store, row, &decision, Some(reviewed), unchanged, now).await
+}
+
+/// The write of a run's one decision.
+fn taken(run: &RunId, decision: &DecisionRecord) -> Result<Write, Error> {
+    Ok(Write::Put(Item::new(decision_key(run, &decision.by), rows::write("a decision", decision)?)))
+}
+
+/// The one way in which a run becomes approved, whoever decides: the decision, the status and the events in one
+/// transaction, on condition of `unchanged` and of the run as it was read.
+async fn approve(
+    store: &dyn Store,
+    mut row: RunRow,
+    decision: &DecisionRecord,
+    reviewed: Option<What>,
+    unchanged: [Write; 2],
+    now: Timestamp,
+) -> Result<Result<(), StoreError>, Error> {
+    row.run.decision = Some(decision.clone());
+    row.run.step(Status::Approved, now)?;
+    let mut chain = ChainRow::load(store, Chain::Run(row.run.id.clone())).await?;
+    if let Some(what) = reviewed {
+        chain.append(now, &Actor::gate("review"), what)?;
+    }
+    chain.append(now, &decision.by, What::Decided { decision: decision.clone() })?;
+    let mut writes = vec![row.put()?, taken(&row.run.id, decision)?];
+    writes.extend(unchanged);
+    writes.extend(chain.writes()?);
+    Ok(store.transact(writes).await)
 }
 
 /// The reason that a decider gave, if it is fit to be kept.
@@ -186,8 +246,8 @@ fn reason(request: &DecisionRequest) -> Result<Option<String>, Refusal> {
     }
 }
 
-/// Why this caller's decision cannot be the decision, if it cannot.
-fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool, now: Timestamp) -> Option<Refusal> {
+/// Why nobody's decision on `projection` can be the decision, if it cannot: the run has to be where `from` says.
+fn not_decidable(run: &Run, from: Status, projection: Digest, now: Timestamp) -> Option<Refusal> {
     if run.kind == Kind::PlanOnly {
         return Some(Refusal::new(Reason::RunPlanOnly, "a plan-only run is never applied, so nobody decides on it"));
     }
@@ -195,6 +255,7 @@ fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool
         let who = match &decision.by {
             Actor::Person { person, .. } | Actor::Slack { person, .. } => person.to_string(),
             Actor::Gate { function } => function.clone(),
+            Actor::Automatic => "automatic".to_owned(),
         };
         let choice = if decision.choice == Choice::Approve { "approved" } else { "rejected" };
         let message = format!("`{who}` {choice} this run at {}", decision.at);
@@ -204,15 +265,23 @@ fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool
     if run.status.is_terminal() {
         return Some(Refusal::new(Reason::RunEnded, format!("the run has ended as `{}`", run.status)));
     }
-    if run.status != Status::AwaitingApproval {
+    if run.status != from {
         return Some(Refusal::new(Reason::NotAwaitingApproval, format!("the run is `{}`", run.status)));
     }
     if run.plan_expired(now) {
         return Some(Refusal::new(Reason::PlanExpired, "the plan has expired"));
     }
-    if run.projection.as_ref().map(|projection| projection.object.digest) != Some(request.projection) {
-        let message = format!("the run's projection is not `{}`", request.projection);
+    if run.projection.as_ref().map(|projection| projection.object.digest) != Some(projection) {
+        let message = format!("the run's projection is not `{projection}`");
         return Some(Refusal::new(Reason::ProjectionMismatch, message));
+    }
+    None
+}
+
+/// Why this caller's decision cannot be the decision, if it cannot.
+fn refused(run: &Run, caller: &Caller, request: &DecisionRequest, distinct: bool, now: Timestamp) -> Option<Refusal> {
+    if let Some(refusal) = not_decidable(run, Status::AwaitingApproval, request.projection, now) {
+        return Some(refusal);
     }
     if caller.is_bot() && request.decision == Choice::Approve {
         let message = format!("`{}` is a bot, and an approval is a person's", caller.person());

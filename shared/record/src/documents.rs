@@ -116,8 +116,17 @@ fn no_workspace() -> Error {
 
 /// Reads a workspace's spec, and gives the check that it has not changed since.
 pub(crate) async fn workspace_and_check(store: &dyn Store, id: &WorkspaceId) -> Result<(WorkspaceSpec, Write), Error> {
+    let (_, spec, unchanged) = workspace_etag_and_check(store, id).await?;
+    Ok((spec, unchanged))
+}
+
+/// The same with the document's etag.
+pub(crate) async fn workspace_etag_and_check(
+    store: &dyn Store,
+    id: &WorkspaceId,
+) -> Result<(String, WorkspaceSpec, Write), Error> {
     let (item, spec) = read_workspace(store, id).await?.ok_or_else(no_workspace)?;
-    Ok((spec, Write::Check(item.key, item.version)))
+    Ok((etag(&item), spec, Write::Check(item.key, item.version)))
 }
 
 /// Reads a policy, pins it under its digest, and gives the digest and the write that stores it (`R33`).

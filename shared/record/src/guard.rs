@@ -31,6 +31,8 @@ pub enum Route {
     Review,
     /// A person is asked.
     Ask,
+    /// It is approved already, without a person.
+    Approved,
 }
 
 /// The guardrails' answer to the workflow. The outcome itself stands in the record.

@@ -33,6 +33,7 @@ pub mod project;
 pub mod propose;
 mod requests;
 pub mod review;
+pub mod review_function;
 pub mod rows;
 pub mod store;
 pub mod strangers;

@@ -18,10 +18,14 @@ pub fn run_key(run: &RunId) -> Key {
     Key::new(format!("RUN#{run}"), "RUN")
 }
 
-/// The key of a run's one decision: a partition of its own, which IAM lets `api` and `slack` alone write.
+/// The key of a run's one decision, by who took it: partitions of their own. IAM lets `api` and `slack` alone write those of people,
+/// and `review` alone those that the gate took in nobody's stead, so that neither can take the other's.
 #[must_use]
-pub fn decision_key(run: &RunId) -> Key {
-    Key::new(format!("DEC#{run}"), "DEC")
+pub fn decision_key(run: &RunId, by: &Actor) -> Key {
+    match by {
+        Actor::Automatic => Key::new(format!("AUTO#{run}"), "DEC"),
+        Actor::Person { .. } | Actor::Slack { .. } | Actor::Gate { .. } => Key::new(format!("DEC#{run}"), "DEC"),
+    }
 }
 
 /// The key of a workspace's lock.

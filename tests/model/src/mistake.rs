@@ -19,6 +19,8 @@ pub enum Mistake {
     DecideIgnoresVersion,
     /// `decide` does not look at the digest.
     DecideIgnoresDigest,
+    /// `review` approves what the guardrails found ineligible.
+    ReviewIgnoresGuardrails,
     /// Neither `decide` nor `authorize` nor the runner looks at the clock.
     NobodyLooksAtTheClock,
     /// Whoever completes the approval's token has approved.

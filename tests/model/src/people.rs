@@ -23,7 +23,8 @@ impl Turn<'_> {
                     // Recorded in the run's chain; the run itself is not touched.
                     self.returns("decide: refused", Outcome::Done);
                 } else if choice == Choice::Reject {
-                    let decision = Some(Decision { choice, digest_right, late: loaded.late == Some(true) });
+                    let decision =
+                        Some(Decision { choice, digest_right, late: loaded.late == Some(true), automatic: false });
                     let decided = Process { row: RunRow { decision, ..row }, ..loaded };
                     self.finishing("decide reads, to reject", decided, ended(Status::Rejected));
                 } else {
@@ -37,7 +38,7 @@ impl Turn<'_> {
             },
             (_, None) => {
                 let late = self.process.late == Some(true);
-                let decision = Some(Decision { choice, digest_right, late });
+                let decision = Some(Decision { choice, digest_right, late, automatic: false });
                 let mut state = self.state.clone();
                 let approved = RunRow { status: Status::Approved, decision, ..self.process.row };
                 state.put_run(self.model, self.process.run, approved);

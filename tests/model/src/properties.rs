@@ -27,6 +27,7 @@ const TERMINAL_STAYS: &str = "a terminal status is never left, and its record st
 const DECIDED_ONCE: &str = "a run is decided once";
 const WITHDRAWN_STAYS: &str = "a run that was withdrawn is never applied";
 const UNKNOWN_CLOSES: &str = "an unknown outcome closes the lock";
+const AUTOMATIC_IF_ELIGIBLE: &str = "a run is approved without a person only where the guardrails found it eligible";
 const OPENED_BY_A_PERSON: &str = "a quarantined lock is opened by a person alone";
 const FROZEN_STAYS: &str = "once a freeze was answered, nothing is admitted, approved or ordered until it is lifted";
 const CAN_END: &str = "every open run can end, or waits for a person who is told";
@@ -46,6 +47,7 @@ pub const PROPERTIES: &[&str] = &[
     NOTHING_IS_NOTHING,
     TERMINAL_STAYS,
     DECIDED_ONCE,
+    AUTOMATIC_IF_ELIGIBLE,
     WITHDRAWN_STAYS,
     UNKNOWN_CLOSES,
     OPENED_BY_A_PERSON,
@@ -130,13 +132,20 @@ impl Protocols {
         if before.decision.is_some() && before.decision != after.decision {
             return Some(DECIDED_ONCE);
         }
+        let automatic = after.decision.is_some_and(|decision| decision.automatic) && before.decision.is_none();
+        if automatic && !(before.eligible && before.status == Status::Reviewing && self.applicable(run)) {
+            return Some(AUTOMATIC_IF_ELIGIBLE);
+        }
         if before.cancel && after.status == Status::Applying {
             return Some(WITHDRAWN_STAYS);
         }
         if to.tasks[run].engines > from.tasks[run].engines {
             let in_time = from.tasks[run].apply.contains(&ApplyTask::Claimed { late: false });
-            let approved = Some(Decision { choice: Choice::Approve, digest_right: true, late: false });
-            if after.decision != approved || !in_time || !self.applicable(run) {
+            let approved = matches!(
+                after.decision,
+                Some(Decision { choice: Choice::Approve, digest_right: true, late: false, .. })
+            );
+            if !approved || !in_time || !self.applicable(run) {
                 return Some(ONLY_AS_APPROVED);
             }
         }

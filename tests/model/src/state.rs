@@ -30,6 +30,8 @@ pub struct Decision {
     pub digest_right: bool,
     /// Whether the plan had expired by the decider's clock.
     pub late: bool,
+    /// Whether nobody took it: the gate did, after a review.
+    pub automatic: bool,
 }
 
 /// A run's record.
@@ -53,6 +55,8 @@ pub struct RunRow {
     pub projection: bool,
     /// Whether the guardrails have judged.
     pub guardrails: bool,
+    /// Whether they found it eligible.
+    pub eligible: bool,
     /// Whether the reviewer has spoken.
     pub review: bool,
     /// The decision.
@@ -75,6 +79,7 @@ impl RunRow {
         plan_order: false,
         projection: false,
         guardrails: false,
+        eligible: false,
         review: false,
         decision: None,
         failure: None,
@@ -91,7 +96,8 @@ impl RunRow {
 /// The fields side by side, for millions are hashed; what is left out here is still compared.
 impl Hash for RunRow {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        let flags = [self.there, self.cancel, self.plan_order, self.projection, self.guardrails, self.review];
+        let flags =
+            [self.there, self.cancel, self.plan_order, self.projection, self.guardrails, self.eligible, self.review];
         let flags = flags.iter().fold(0, |bits: u64, flag| bits << 1 | u64::from(*flag));
         let small = [self.status as u64, self.fence.into(), self.queued_as.into(), self.token as u64];
         let failure = self.failure.map_or(0, |failure| failure as u64 + 1);

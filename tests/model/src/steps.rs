@@ -217,8 +217,12 @@ impl Turn<'_> {
                 let judged = RunRow { guardrails: true, ..row };
                 self.writes("guard: a person is to be asked", judged, Pc::Load);
                 if self.model.bounds.automatic {
-                    let reviewing = RunRow { status: Status::Reviewing, ..judged };
+                    let reviewing = RunRow { status: Status::Reviewing, eligible: true, ..judged };
                     self.writes("guard: eligible", reviewing, Pc::Load);
+                    if self.made(Mistake::ReviewIgnoresGuardrails) {
+                        let anyway = RunRow { eligible: false, ..reviewing };
+                        self.writes("guard: not eligible, and reviewed all the same", anyway, Pc::Load);
+                    }
                 }
             }
             _ => {
@@ -240,14 +244,23 @@ impl Turn<'_> {
 
     pub(crate) fn review(&mut self) {
         if self.process.pc == Pc::Commit {
-            return self.writes("review: reviewed", RunRow { review: true, ..self.process.row }, Pc::Load);
+            let reviewed = RunRow { review: true, ..self.process.row };
+            self.writes("review: a person is to be asked", reviewed, Pc::Load);
+            let late = self.process.late == Some(true);
+            let eligible = reviewed.eligible || self.made(Mistake::ReviewIgnoresGuardrails);
+            if eligible && (!late || self.made(Mistake::NobodyLooksAtTheClock)) {
+                let decision = Some(Decision { choice: Choice::Approve, digest_right: true, late, automatic: true });
+                let approved = RunRow { status: Status::Approved, decision, ..reviewed };
+                self.writes("review: nothing against it, approved", approved, Pc::Load);
+            }
+            return;
         }
         let loaded = self.load(false);
-        if loaded.row.status == Status::Reviewing && !loaded.row.review {
-            self.commits("review reads", loaded);
-        } else {
-            // Whatever comes of it, a person is asked.
-            self.returns("review: ask", Outcome::Next(At::RequestApproval));
+        match loaded.row.status {
+            Status::Reviewing if !loaded.row.review => self.commits("review reads", loaded),
+            Status::Approved => self.returns("review: approved", Outcome::Next(At::Authorize)),
+            // Whatever else comes of it, a person is asked.
+            _ => self.returns("review: ask", Outcome::Next(At::RequestApproval)),
         }
     }
 

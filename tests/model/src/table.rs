@@ -105,7 +105,7 @@ impl Turn<'_> {
     pub(crate) fn load(&self, with_lock: bool) -> Process {
         let row = self.state.runs[self.run()];
         // Only these look at the clock; each call of a step does so once.
-        let looks = matches!(self.process.step, Step::Authorize | Step::Conclude | Step::Decide(..));
+        let looks = matches!(self.process.step, Step::Authorize | Step::Conclude | Step::Decide(..) | Step::Review);
         let late = looks.then(|| self.process.late.unwrap_or(self.state.expired[self.run()]));
         let loaded = Process { row, row_fresh: true, late, ..self.process.again() };
         if with_lock { self.load_lock(loaded) } else { loaded }

@@ -47,6 +47,8 @@ mistakes! {
     a_second_decision_counts: DecideIgnoresVersion in SURFACES breaks "a run is decided once";
     another_digest_is_approved: DecideIgnoresDigest in SURFACES
         breaks "an engine applies only after an approval of its digest, in time";
+    an_ineligible_run_is_approved: ReviewIgnoresGuardrails in SURFACES
+        breaks "a run is approved without a person only where the guardrails found it eligible";
     an_expired_plan_is_applied: NobodyLooksAtTheClock in ONE
         breaks "an engine applies only after an approval of its digest, in time";
     a_token_is_an_approval: TokenIsAuthority in SURFACES

@@ -13,7 +13,6 @@ type Transition = (Status, Status, bool);
 const NEVER_TAKEN: &[(Status, Status, &str)] = &[
     (Status::Evaluating, Status::Expired, "a plan that dies before anybody is asked is found dead when he is asked"),
     (Status::Reviewing, Status::Expired, "likewise"),
-    (Status::Reviewing, Status::Approved, "a reviewer only advises; an approval without a person is not built"),
     (Status::Approved, Status::Expired, "an approval that comes too late to be applied is a failure, `plan-expired`"),
 ];
 

@@ -1,9 +1,14 @@
 //! The stores on AWS. Only this folder knows the SDK.
 
+mod bedrock;
+#[cfg(test)]
+mod bedrock_tests;
 mod dynamo;
 mod ecs;
 mod kms;
 mod logs;
+mod review_function;
+mod reviewers;
 mod s3;
 mod sfn;
 mod ssm;
@@ -11,10 +16,13 @@ mod ssm;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_smithy_http_client::tls;
 
+pub use bedrock::Bedrock;
 pub use dynamo::DynamoStore;
 pub use ecs::EcsTasks;
 pub use kms::KmsSigner;
 pub use logs::CloudWatchLogs;
+pub use review_function::InFunction;
+pub use reviewers::AwsReviewers;
 pub use s3::S3Objects;
 pub use sfn::StepFunctions;
 pub use ssm::SsmParameters;

@@ -218,7 +218,7 @@ async fn the_always_escalate_reviewer_asks_a_person_even_where_automatic_approva
     let record = world.run(&run).await;
     assert_eq!(record.status, Status::AwaitingApproval);
     assert!(record.guardrails.unwrap().eligible, "the change is eligible by the default policy");
-    assert_eq!(record.review.unwrap().decision, "escalate");
+    assert_eq!(record.review.unwrap().cause, Some(plangate_gate::review::Cause::AlwaysEscalate));
 }
 
 #[tokio::test]

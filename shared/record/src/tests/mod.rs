@@ -11,6 +11,10 @@ mod freeze;
 mod line;
 mod races;
 mod notices;
+#[path = "../../../reviewer/tests/bindings/server.rs"]
+pub(crate) mod model_server;
+mod review;
+mod review_function;
 mod rule_sets;
 pub(crate) mod schedule;
 mod strangers;

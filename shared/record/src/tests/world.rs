@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use plangate_gate::audit::{self, AuditEvent, Chain, What};
 use plangate_gate::digest::Digest;
-use plangate_gate::documents::DocumentKind;
+use plangate_gate::documents::{DocumentKind, ReviewerBinding};
 use plangate_gate::failure::FailureReason;
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lock::LockState;
@@ -17,6 +17,7 @@ use plangate_gate::receipt::{
 use plangate_gate::run::{Actor, Kind, LockFile, Proposer, Run, Surface, failure};
 use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
+use plangate_reviewer::{AlwaysEscalate, Reviewer};
 use plangate_wire::{DecisionRequest, DocumentPut, ProposeRequest};
 use serde_json::json;
 
@@ -49,6 +50,15 @@ pub(crate) fn administrator() -> Actor {
 
 pub(crate) fn at(seconds: u32) -> Timestamp {
     "2026-11-30T05:00:00Z".parse::<Timestamp>().unwrap().plus_seconds(seconds)
+}
+
+/// The reviewer that always asks a person, whatever a workspace says.
+pub(crate) struct Always;
+
+impl review::Reviewers for Always {
+    fn of<'a>(&'a self, _: &WorkspaceId, _: &RunId, _: &ReviewerBinding) -> Box<dyn Reviewer + 'a> {
+        Box::new(AlwaysEscalate)
+    }
 }
 
 /// A table in which one write may be made to fail: before it happened, or after.
@@ -412,7 +422,15 @@ impl World {
     }
 
     pub(crate) async fn review(&self, run: &RunId) -> Result<guard::Guarded, Error> {
-        review::review(self, self, &plangate_reviewer::AlwaysEscalate, run, at(6)).await
+        self.review_by(&Always, run).await
+    }
+
+    pub(crate) async fn review_by(
+        &self,
+        reviewers: &dyn review::Reviewers,
+        run: &RunId,
+    ) -> Result<guard::Guarded, Error> {
+        review::review(self, self, reviewers, run, at(6)).await
     }
 
     pub(crate) async fn intake(&self, run: &RunId) -> Result<(), Error> {
@@ -421,6 +439,16 @@ impl World {
 
     pub(crate) async fn ask(&self, run: &RunId) -> Result<(), Error> {
         decide::request_approval(self, &self.workflow, run, &format!("ask {run}"), at(6)).await
+    }
+
+    /// Takes a fresh run, whose plan is `document`, to where guardrails have judged it.
+    pub(crate) async fn to_judgement(&self, run: &RunId, document: &str) -> guard::Guarded {
+        self.admit(run).await.unwrap();
+        self.prepare(run).await.unwrap();
+        self.runner_plans(run, document, PlanExit::Changes);
+        self.intake(run).await.unwrap();
+        self.project(run).await.unwrap();
+        self.guard(run).await.unwrap()
     }
 
     /// Takes a fresh run to where a person is asked.
