@@ -282,6 +282,9 @@ pub struct WorkspaceSpec {
     /// The reviewer (`R43`).
     #[serde(default)]
     pub reviewer: ReviewerBinding,
+    /// What the reviewer is to look for, in the workspace's own words, at most 8000 characters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub review_policy: String,
     /// Where in Slack its runs are shown and decided on; none: nowhere.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub slack: Option<SlackChannel>,
@@ -301,9 +304,6 @@ pub fn slack_id(text: &str, kinds: &str) -> bool {
     (3..=32).contains(&text.len())
         && text.chars().next().is_some_and(|first| kinds.contains(first))
         && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-    /// What the reviewer is to look for, in the workspace's own words, at most 8000 characters.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub review_policy: String,
 }
 
 /// A field of a document that says something it may not.
