@@ -16,7 +16,9 @@ from .sites import general
 
 WORKSPACES, ROUNDS, SWEEP_SECONDS = 8, 4, 1.5
 # In which ways, and how often in a row: the SDK tries three times in a function and five times in a runner, then the call has failed.
-FUNCTION = (("die-before", 1), ("die-after", 1), ("fail", 3), ("lose-answer", 1), ("lose-answer", 3), ("throttle", 3), ("twice", 1))
+FUNCTION = (("die-before", 1), ("die-after", 1), ("fail", 3), ("lose-answer", 1), ("throttle", 1), ("twice", 1))
+# A write whose answer is lost each time has happened, and nobody knows; of a read that is the same as a failure.
+WRITE, WRITES = (("lose-answer", 3),), ("TransactWriteItems", "PutObject", "StartExecution", "StopExecution", "SendTaskSuccess", "StopTask")
 RUNNER = (("die-before", 1), ("die-after", 1), ("fail", 5), ("lose-answer", 1), ("throttle", 1), ("twice", 1))
 # Where a runner dies while it plans nothing of the rest of the life comes to pass.
 BEFORE_THE_PLAN = {"plangate-admit", "plangate-prepare", "runner-plan"}
@@ -61,7 +63,7 @@ class Planned:
         here = [other for other in self.faults if other.process == fault.process]
         stopping = sum(other.stops for other in here)
         dead_in_plan = any(other.ends_the_task and other.process == "runner-plan" for other in self.faults)
-        if any(other.site == fault.site for other in here) or len(here) >= 5 or (fault.stops and stopping >= 3):
+        if any(other.site == fault.site for other in here) or len(here) >= 8 or (fault.stops and stopping >= 3):
             return False
         if fault.ends_the_task and (any(other.ends_the_task for other in self.faults) or self.name != fault.life):
             return False
@@ -80,7 +82,8 @@ class Recording:
         """Everything that is to strike, what ends a task first."""
         found = []
         for site in sorted(set.union(*self.lives.values())):
-            ways = RUNNER if site.startswith("runner") else FUNCTION
+            writes = site.split(" ")[1].rpartition(".")[2] in WRITES
+            ways = RUNNER if site.startswith("runner") else FUNCTION + (WRITE if writes else ())
             found += [Fault(site, what, times) for what, times in ways]
         return sorted(found, key=lambda fault: not fault.ends_the_task)
 
