@@ -19,10 +19,11 @@ def estate(world, auditor, tmp_path_factory):
     """A run that was applied and one that was rejected, witnessed and exported: (export, workspace, applied, rejected)."""
     folder = tmp_path_factory.mktemp("audit")
     shop = world.workspace(folder / "shop")
-    applied = shop.applied()
     rejected = shop.waiting()
     rejected.reject()
     rejected.ended_well("rejected")
+    applied = shop.applied()
+    applied.ended_well("applied")
     auditor.archived()
     auditor.call("Witness")
     yield auditor.export(folder / "export"), shop, applied, rejected
@@ -68,11 +69,10 @@ def test_what_happened_is_archived_witnessed_and_verified_live_and_offline(world
     assert {"run-proposed", "run-admitted", "plan-ordered", "plan-received", "plan-projected", "guardrails-evaluated", "approval-requested",
             "decided", "apply-ordered", "apply-received", "run-ended"} <= told
     # Live, while the gate goes on.
-    later = shop.waiting()
+    later = shop.propose()
     live = auditor.verify()
     assert live["findings"] == []
-    later.cancel()
-    later.ended_well("canceled")
+    later.ended_well("no_changes")
 
 
 TAMPERING = {

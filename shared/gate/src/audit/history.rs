@@ -326,9 +326,12 @@ impl Walk<'_> {
         if stored.digest != digest.to_string() {
             return Some((seq, Source::Table, Fault::Changed));
         }
+        // A stream keeps the order of a chain: what it brings late, it brings with all that follows.
+        if goes_on {
+            return Some((seq, Source::Archive, Fault::Missing));
+        }
         if !verifier.young(envelope.at) {
-            let fault = if goes_on { Fault::Missing } else { Fault::NotArchived };
-            return Some((seq, Source::Archive, fault));
+            return Some((seq, Source::Archive, Fault::NotArchived));
         }
         verifier.report.pending += 1;
         self.take(verifier, seq, digest, envelope, Source::Table)

@@ -166,6 +166,8 @@ fn a_young_event_may_be_on_its_way_and_an_old_one_may_not() {
     stores.archive(&Chain::Gate).pop();
     let report = stores.verify();
     assert_eq!((report.findings.len(), report.pending), (0, 1));
+    stores.append(&Chain::Gate, 56, What::RunQueued { place: 6 });
+    assert_eq!((found(&stores.first()), stores.first().fault), (("gate", 5, Source::Archive), Fault::Missing));
 
     let mut stores = Stores::of([5, 3, 4]);
     stores.append(&Chain::Gate, 30, What::RunQueued { place: 5 });
