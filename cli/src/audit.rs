@@ -132,7 +132,7 @@ fn what(what: &What) -> String {
         What::NotificationFailed { surface: Surface::Slack, problem } => {
             format!("people could not be told in Slack: {}", inert(problem))
         }
-        What::NotificationFailed { surface: Surface::Api, problem } => {
+        What::NotificationFailed { surface: Surface::Api | Surface::Automatic, problem } => {
             format!("people could not be told: {}", inert(problem))
         }
         What::CancelRequested { .. } => "withdrawal asked for".to_owned(),

@@ -112,6 +112,16 @@ impl Actor {
     pub fn gate(function: &str) -> Self {
         Self::Gate { function: function.to_owned() }
     }
+
+    /// What people call it: the person, the function, or `automatic`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Person { person, .. } | Self::Slack { person, .. } => person.as_str(),
+            Self::Gate { function } => function,
+            Self::Automatic => "automatic",
+        }
+    }
 }
 
 /// Who proposed, and on whose behalf.

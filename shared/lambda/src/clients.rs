@@ -97,7 +97,7 @@ impl WorkspaceClients {
     pub(crate) async fn from_environment() -> Result<Self, lambda_runtime::Error> {
         let workspace = settings::required("PLANGATE_WORKSPACE")?.parse()?;
         let bucket = settings::required("PLANGATE_BUCKET")?;
-        let config = aws::configuration().await;
+        let config = aws::configuration(&settings::named("AWS_LAMBDA_FUNCTION_NAME")).await;
         Ok(Self {
             objects: S3Objects::new(aws_sdk_s3::Client::new(&config), bucket),
             parameters: SsmParameters::new(aws_sdk_ssm::Client::new(&config)),

@@ -157,9 +157,7 @@ pub(crate) async fn decide_as_of(
                 ending.with.extend([taken(run, &decision)?, unchanged]);
                 finish(store, changed, ending, now).await?
             }
-            Choice::Approve => {
-                approve(store, row.clone(), &decision, None, [unchanged, lock.check()], now).await?
-            }
+            Choice::Approve => approve(store, row.clone(), &decision, None, [unchanged, lock.check()], now).await?,
         };
         if attempts.settle(outcome).await?.is_some() {
             if let Some(token) = &row.token {
@@ -252,11 +250,7 @@ fn not_decidable(run: &Run, from: Status, projection: Digest, now: Timestamp) ->
         return Some(Refusal::new(Reason::RunPlanOnly, "a plan-only run is never applied, so nobody decides on it"));
     }
     if let Some(decision) = &run.decision {
-        let who = match &decision.by {
-            Actor::Person { person, .. } | Actor::Slack { person, .. } => person.to_string(),
-            Actor::Gate { function } => function.clone(),
-            Actor::Automatic => "automatic".to_owned(),
-        };
+        let who = decision.by.name();
         let choice = if decision.choice == Choice::Approve { "approved" } else { "rejected" };
         let message = format!("`{who}` {choice} this run at {}", decision.at);
         let details = serde_json::json!({ "by": who, "decision": decision.choice, "at": decision.at });

@@ -96,14 +96,7 @@ pub async fn gate_view(store: &dyn Store) -> Result<Option<FreezeView>, Error> {
 }
 
 fn view(scope: FreezeScope, frozen: &Frozen) -> FreezeView {
-    FreezeView { scope, by: who(&frozen.by), at: frozen.at, reason: frozen.reason.clone() }
-}
-
-fn who(actor: &Actor) -> String {
-    match actor {
-        Actor::Person { person, .. } => person.to_string(),
-        Actor::Gate { function } => function.clone(),
-    }
+    FreezeView { scope, by: frozen.by.name().to_owned(), at: frozen.at, reason: frozen.reason.clone() }
 }
 
 /// The refusal of what cannot be done while `frozen` stands.
@@ -112,7 +105,7 @@ pub(crate) fn refusal(frozen: &Frozen) -> Refusal {
 }
 
 fn told(reason: Reason, word: &str, frozen: &Frozen) -> Refusal {
-    let (by, at) = (who(&frozen.by), frozen.at);
+    let (by, at) = (frozen.by.name(), frozen.at);
     let details = serde_json::json!({ "by": by, "at": at, "reason": frozen.reason });
     Refusal::new(reason, format!("{word} by `{by}` since {at}")).with(details)
 }
@@ -141,10 +134,10 @@ pub async fn freeze(
     now: Timestamp,
 ) -> Result<(), Error> {
     checked(caller, scope, request)?;
-    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let actor = caller.actor().clone();
     let frozen = Frozen { by: actor.clone(), at: now, reason: request.reason.clone() };
     let remembered = Remembered::new(caller.person(), &request.request_id, &("freeze", scope, request), now)?;
-    let mut attempts = Attempts::new(caller.arn());
+    let mut attempts = Attempts::new(caller.identity());
     let outcome = loop {
         if remembered.first_answer(store).await?.is_some() {
             break Ok(());
@@ -196,9 +189,9 @@ pub async fn lift(
     now: Timestamp,
 ) -> Result<(), Error> {
     checked(caller, scope, request)?;
-    let actor = Actor::Person { person: caller.person().clone(), arn: caller.arn().to_owned() };
+    let actor = caller.actor().clone();
     let remembered = Remembered::new(caller.person(), &request.request_id, &("lift", scope, request), now)?;
-    let mut attempts = Attempts::new(caller.arn());
+    let mut attempts = Attempts::new(caller.identity());
     loop {
         if remembered.first_answer(store).await?.is_some() {
             break;

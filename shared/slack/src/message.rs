@@ -4,7 +4,8 @@ use plangate_gate::digest::Digest;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::projection::ProjectionView;
 use plangate_gate::render::{RenderStyle, inert, summary, text as rendered};
-use plangate_gate::run::{Actor, FindingRecord, GuardrailRecord, Run};
+use plangate_gate::run::{FindingRecord, GuardrailRecord, Run};
+use plangate_gate::verdict::Remark;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -124,17 +125,13 @@ fn facts(subject: &Subject<'_>, counts: &str) -> Value {
     ];
     fields.extend(run.guardrails.as_ref().map(|outcome| field("Guardrails", &verdict_of_rules(outcome))));
     fields.extend(run.review.as_ref().map(|review| {
-        let cause = review.cause.as_ref().map_or(String::new(), |cause| format!(" ({cause})"));
-        field("Reviewer", &format!("{}: {}{cause}", review.binding, review.decision))
+        let cause = review.cause.map_or(String::new(), |cause| format!(" ({})", cause.code()));
+        field("Reviewer", &format!("{}: {}{cause}", review.binding, review.decision.as_str()))
     }));
     fields.extend(run.decision.as_ref().map(|decision| {
-        let who = match &decision.by {
-            Actor::Person { person, .. } | Actor::Slack { person, .. } => person.to_string(),
-            Actor::Gate { function } => function.clone(),
-        };
         field(
             if run.status == Status::Rejected { "Rejected by" } else { "Approved by" },
-            &format!("{who}, {}", decision.at),
+            &format!("{}, {}", decision.by.name(), decision.at),
         )
     }));
     let lives = run.plan.as_ref().filter(|_| run.status == Status::AwaitingApproval);
@@ -171,12 +168,23 @@ fn whole(subject: &Subject<'_>) -> Option<Vec<Value>> {
         blocks.push(section("Against automatic approval:"));
         blocks.extend(pieces(&lines.join("\n"))?.iter().map(|piece| preformatted(piece)));
     }
+    if let Some(review) = subject.run.review.as_ref().filter(|review| !review.findings.is_empty()) {
+        let lines: Vec<String> = review.findings.iter().map(remark).collect();
+        blocks.push(section("The reviewer's findings, as advice (its words: `plangate show`):"));
+        blocks.extend(pieces(&lines.join("\n"))?.iter().map(|piece| preformatted(piece)));
+    }
     Some(blocks)
 }
 
 fn finding(finding: &FindingRecord) -> String {
     let parts = [Some(&finding.reason), finding.address.as_ref(), finding.path.as_ref()];
     parts.into_iter().flatten().map(|part| inert(part)).collect::<Vec<_>>().join("  ")
+}
+
+/// A remark of the reviewer's without its prose, which is a model's.
+fn remark(remark: &Remark) -> String {
+    let address = remark.address.as_deref().map_or("the plan as a whole".to_owned(), inert);
+    format!("{}  {address}", remark.severity.as_str())
 }
 
 fn elsewhere(run: &Run, waits: bool) -> String {

@@ -180,6 +180,28 @@ fn nothing_but_projection_and_identifiers_is_told() {
 }
 
 #[test]
+fn a_verdict_is_shown_by_its_decision_severities_and_addresses_and_not_in_the_models_words() {
+    let projection = projection(&[("terraform_data.x", "a")]);
+    let mut run = run(Status::AwaitingApproval, &projection);
+    let review = json!({
+        "binding": "bedrock", "decision": "escalate", "cause": "escalated", "projection": Digest::of(&projection), "at": now(),
+        "reasoning": "the model's reasoning",
+        "findings": [
+            {"severity": "critical", "address": "terraform_data.x", "note": "the model's note"},
+            {"severity": "info", "note": "the model's other note"}
+        ]
+    });
+    run.review = Some(serde_json::from_value(review).unwrap());
+    let shown = message(&run, &projection);
+    within_limits(&shown);
+    let shown = all(&shown);
+    for told in ["bedrock: escalate (escalated)", "critical  terraform_data.x", "info  the plan as a whole"] {
+        assert!(shown.contains(told), "{told} is not in {shown}");
+    }
+    assert!(!shown.contains("the model's"), "{shown}");
+}
+
+#[test]
 fn what_does_not_fit_is_not_shown_in_part_and_has_no_button() {
     let many: Vec<(String, String)> = (0..200).map(|n| (format!("terraform_data.r{n}"), "x".repeat(40))).collect();
     let many: Vec<(&str, &str)> = many.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();

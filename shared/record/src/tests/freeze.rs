@@ -9,13 +9,16 @@ use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
 use plangate_gate::receipt::PlanExit;
+use plangate_gate::review::Cause;
 use plangate_gate::run::{Choice, Kind};
 use plangate_wire::{FreezeRequest, FreezeScope, Reason};
 
+use super::review::{APPROVES, Saying, automatic, reviewing};
 use super::world::{Faults, NOTHING, World, at};
 use crate::admit::Admission;
 use crate::error::Error;
 use crate::freeze::{freeze, lift, views};
+use crate::guard::Route;
 use crate::rows::LockRow;
 use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
 use crate::sweep::{Swept, sweep};
@@ -265,6 +268,13 @@ async fn a_freeze_that_was_answered_holds_against_what_was_read_before() {
         let ordered = crate::authorize::authorize(&Overtaken::by(&scope, &world), &world, &world, &run, at(7)).await;
         assert!(matches!(ordered, Err(Error::Frozen)));
         assert_eq!(world.run(&run).await.status, Status::Approved);
+
+        let world = World::with(automatic).await;
+        let run = reviewing(&world).await;
+        let store = Overtaken::by(&scope, &world);
+        let reviewed = crate::review::review(&store, &world, &Saying::text(APPROVES), &run, at(7)).await.unwrap();
+        assert_eq!((reviewed.route, world.run(&run).await.status), (Route::Ask, Status::Reviewing));
+        assert_eq!(world.run(&run).await.review.unwrap().cause, Some(Cause::Frozen));
     }
 }
 

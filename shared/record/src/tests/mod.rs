@@ -1,18 +1,18 @@
 //! The protocols over the stores in memory: every story, every crash point, every race that can be told apart.
 
 mod apply;
-mod busy;
 mod archive;
+mod busy;
 mod callbacks;
 mod crashes;
 mod decisions;
 mod documents;
 mod freeze;
 mod line;
-mod races;
-mod notices;
 #[path = "../../../reviewer/tests/bindings/server.rs"]
 pub(crate) mod model_server;
+mod notices;
+mod races;
 mod review;
 mod review_function;
 mod rule_sets;

@@ -25,20 +25,20 @@ use crate::review::{self, Reviewers};
 use crate::rows::{decision_key, run_key};
 use crate::store::{Store, Write};
 
-const APPROVES: &str = r#"{"decision":"approve","reasoning":"One resource.","findings":[{"severity":"info","address":"terraform_data.a","note":"new"}]}"#;
+pub(super) const APPROVES: &str = r#"{"decision":"approve","reasoning":"One resource.","findings":[{"severity":"info","address":"terraform_data.a","note":"new"}]}"#;
 const ESCALATES: &str =
     r#"{"decision":"escalate","reasoning":"Look.","findings":[{"severity":"critical","note":"unclear"}]}"#;
 /// A plan that destroys something: never eligible by the default policy.
 const DESTROYS: &str = r#"{"format_version":"1.2","resource_changes":[{"address":"terraform_data.a","mode":"managed","type":"terraform_data","name":"a","provider_name":"terraform.io/builtin/terraform","change":{"actions":["delete"],"before":{"input":"x"},"after":null,"after_unknown":{},"before_sensitive":{},"after_sensitive":false}}]}"#;
 
 /// A reviewer that says the same to everybody, and remembers how often it was asked and with what.
-struct Saying {
+pub(super) struct Saying {
     answer: Result<String, Cause>,
     asked: Mutex<Vec<(Vec<u8>, String)>>,
 }
 
 impl Saying {
-    fn text(text: &str) -> Self {
+    pub(super) fn text(text: &str) -> Self {
         Self { answer: Ok(text.to_owned()), asked: Mutex::default() }
     }
 
@@ -76,12 +76,12 @@ impl Reviewers for Saying {
     }
 }
 
-fn automatic(spec: &mut Value) {
+pub(super) fn automatic(spec: &mut Value) {
     spec["automatic_approval"] = true.into();
     spec["review_policy"] = "Small things may change.".into();
 }
 
-async fn reviewing(world: &World) -> RunId {
+pub(super) async fn reviewing(world: &World) -> RunId {
     let run = world.propose(Kind::Applicable, 1).await;
     assert_eq!(world.to_judgement(&run, CREATES).await.route, Route::Review);
     run

@@ -9,7 +9,7 @@ use plangate_gate::receipt::PlanExit;
 use plangate_gate::run::Choice;
 
 use super::super::schedule::{clock, draw, pause, sleep};
-use super::super::world::{CREATES, World};
+use super::super::world::{Always, CREATES, World};
 use super::{Busy, now};
 use crate::authorize::authorize;
 use crate::conclude::conclude;
@@ -100,8 +100,7 @@ impl Busy {
         let engine = NoRuleEngine;
         let mut guarded = self.step(run, async || guard::guard(self, self, &engine, run, now()).await).await?;
         if guarded.route == guard::Route::Review {
-            let reviewer = plangate_reviewer::AlwaysEscalate;
-            guarded = self.step(run, async || review::review(self, self, &reviewer, run, now()).await).await?;
+            guarded = self.step(run, async || review::review(self, self, &Always, run, now()).await).await?;
         }
         if guarded.route != guard::Route::Ask {
             return Ok(());
