@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from . import acts
 from .facts import Facts
 from .lives import LIVES, Life
 from .sites import general
@@ -21,9 +22,11 @@ FUNCTION = (("die-before", 1), ("die-after", 1), ("fail", 3), ("lose-answer", 1)
 WRITE, WRITES = (("lose-answer", 3),), ("TransactWriteItems", "PutObject", "StartExecution", "StopExecution", "SendTaskSuccess", "StopTask")
 RUNNER = (("die-before", 1), ("die-after", 1), ("fail", 5), ("lose-answer", 1), ("throttle", 1), ("twice", 1))
 # What the sweeper and the conclusion of a run come to pass only if they look while something is under way: struck where they do.
-BY_CHANCE = ("plangate-sweep ecs.", "plangate-sweep logs.", "plangate-sweep states.SendTaskSuccess", "plangate-conclude ecs.", "plangate-conclude logs.", "plangate-conclude s3.HEAD logs")
-# The lives in which the sweeper has most to do.
-SWEPT = ("aborted_in_apply", "asleep", "withdrawn_early", "aborted")
+BY_CHANCE = ("plangate-sweep logs.", "plangate-sweep states.StopExecution", "plangate-sweep states.StartExecution", "plangate-sweep ecs.StopTask", "plangate-conclude ecs.",
+             "plangate-conclude logs.")
+# The lives in which the sweeper does something, by the calls that it makes then.
+SWEPT = {"states.SendTaskSuccess": "asleep", "states.StopExecution": "withdrawn_early", "states.": "asleep", "dynamodb.": "aborted", "": "aborted_in_apply"}
+AT_THE_END = {"plangate-sweep", "plangate-conclude"}
 # Where a runner dies while it plans nothing of the rest of the life comes to pass.
 BEFORE_THE_PLAN = {"plangate-admit", "plangate-prepare", "runner-plan"}
 
@@ -107,7 +110,8 @@ class Recording:
         for fault in faults:
             names = [name for name in LIVES if fault.site in self.lives[name]]
             if fault.process == "plangate-sweep":
-                names.sort(key=lambda name: SWEPT.index(name) if name in SWEPT else len(SWEPT))
+                swept = next(life for call, life in SWEPT.items() if fault.site.split(" ")[1].startswith(call))
+                names.sort(key=lambda name, swept=swept: name != swept)
             room = next((life for life in planned if life.name in names and life.has_room(fault)), None)
             if room is None:
                 room = Planned(fault.life if fault.ends_the_task else names[0])
@@ -145,6 +149,11 @@ class Theatre:
             except AssertionError as error:
                 expected = {}
                 self.wrong.append(f"{planned}: {error}")
+            # After the end there is still something to do: logs are kept, and whoever comes next is woken.
+            for run in life.runs:
+                with contextlib.suppress(AssertionError):
+                    run.settled()
+            acts.until(lambda: all(campaign.faults.hits(name) for name, fault in names if fault.process in AT_THE_END), 3)
             for name, fault in names:
                 campaign.faults.disarm(name)
                 if campaign.faults.hits(name):
@@ -165,10 +174,8 @@ class Theatre:
     nobodys = frozenset()
 
     def settle(self, run, expected, planned):
-        """Waits until its execution is over, and notes if it did not end as it should have. A run whose task was struck ends by what the
-        task left, which is the checker's to judge."""
-        with contextlib.suppress(AssertionError):
-            run.settled()
+        """Notes if a run did not end as it should have. One whose task was struck ends by what the task left, which is the checker's to
+        judge."""
         shutil.rmtree(self.campaign.world.stack.directory / "work" / run.id, ignore_errors=True)  # a task's disk dies with it
         deadly = [fault for fault in planned.faults if fault.is_judged_by_what_it_left and fault in self.struck]
         self.deaths += [(run.id, fault) for fault in deadly if fault.what.startswith("die")]
@@ -220,7 +227,8 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
         after = passed(stage, None)
         recording.nobodys = set(after - before) - set.union(*recording.lives.values())
         recording.lives["applied"] |= {site for site in recording.nobodys if site.startswith("plangate-api")}
-        recording.lives["aborted"] |= {site for site in recording.nobodys if site.startswith("plangate-sweep")}
+        for name in set(SWEPT.values()):
+            recording.lives[name] |= {site for site in recording.nobodys if site.startswith("plangate-sweep")}
         theatre.nobodys = recording.nobodys
         wanted = recording.faults()
         for number in range(ROUNDS):
