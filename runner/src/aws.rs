@@ -268,6 +268,8 @@ impl Cloud for Aws {
     fn claim(&self, place: Place<'_>, bytes: &[u8]) -> Result<Put> {
         match self.put(place, bytes, Protection::Bucket, Some(&self.writer), CLAIM_TIMEOUT) {
             Ok(Put::Perhaps) => Ok(if self.is_own(place)? { Put::Written { version_id: None } } else { Put::Exists }),
+            // The network may have delivered it twice, and refused the second. Who cannot tell has not got it.
+            Ok(Put::Exists) if matches!(self.is_own(place), Ok(true)) => Ok(Put::Written { version_id: None }),
             Ok(told) => Ok(told),
             // The last answer may have been lost as well.
             Err(error) => match self.is_own(place) {

@@ -55,8 +55,9 @@ class Fault:
     @property
     def is_judged_by_what_it_left(self):
         """Whether a run that it befalls may end otherwise than without it. A create-only write of a runner that is made twice is refused
-        the second time; where the role may not look whose the object is, the task does not go on with it."""
-        return self.ends_the_task or (self.process.startswith("runner") and self.what == "twice" and " s3.PutObject " in self.site)
+        the second time; where the role may not look whose the object is, the task does not go on with it. A claim is known by its writer."""
+        twice = self.process.startswith("runner") and self.what == "twice" and " s3.PutObject " in self.site
+        return self.ends_the_task or (twice and " s3.PutObject claims/" not in self.site)
 
     @property
     def by_chance(self):
