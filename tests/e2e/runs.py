@@ -223,10 +223,10 @@ class Run:
     def tasks(self, phase=None, desired="RUNNING"):
         """The ARNs of its tasks that have not stopped, by what they were told; with `desired` "STOPPED" those that have."""
         ecs, cluster = self.world.stack.client("ecs"), self.world.outputs["Cluster"]
-        arns = ecs.list_tasks(cluster=cluster, desiredStatus=desired)["taskArns"]
+        pages = ecs.get_paginator("list_tasks").paginate(cluster=cluster, desiredStatus=desired)
         phases = (phase,) if phase else ("plan", "apply")
         found = []
-        for task in ecs.describe_tasks(cluster=cluster, tasks=arns)["tasks"] if arns else []:
+        for task in (task for page in pages if page["taskArns"] for task in ecs.describe_tasks(cluster=cluster, tasks=page["taskArns"])["tasks"]):
             told = {each["name"]: each["value"] for container in task["overrides"]["containerOverrides"] for each in container.get("environment", [])}
             if told.get("PLANGATE_RUN") == self.id and told.get("PLANGATE_PHASE") in phases:
                 found.append(task["taskArn"])

@@ -68,15 +68,8 @@ impl World {
     async fn new() -> Self {
         let world = Self::default();
         let id = workspace().to_string();
-        let spec = json!({
-            "name": "payments", "engine": { "name": "opentofu", "version": "1.11.6" },
-            "state": { "bucket": "sealed", "key": "state/terraform.tfstate", "region": "eu-central-1" },
-            "plan_role": format!("arn:aws:iam::111122223333:role/plangate/plan/{id}-plan"),
-            "apply_role": format!("arn:aws:iam::111122223333:role/plangate/apply/{id}-apply"),
-            "sealed_bucket": "sealed", "sealed_key": "arn:aws:kms:eu-central-1:111122223333:key/1", "policy": "default",
-        });
         world.put(DocumentKind::Policy, "default", json!({ "schema": "plangate.policy.v1" })).await;
-        world.put(DocumentKind::Workspace, &id, spec).await;
+        world.workspace(&id, "payments").await;
         for person in ["ana", "eve"] {
             let iam = json!([{ "account": "111122223333", "role": person }]);
             world.put(DocumentKind::Principal, person, json!({ "person": person, "iam": iam })).await;
@@ -84,6 +77,17 @@ impl World {
         let grant = json!({ "person": "ana", "workspaces": [id], "actions": ["read", "read-logs", "propose"] });
         world.put(DocumentKind::Grant, "ana", grant).await;
         world
+    }
+
+    async fn workspace(&self, id: &str, name: &str) {
+        let spec = json!({
+            "name": name, "engine": { "name": "opentofu", "version": "1.11.6" },
+            "state": { "bucket": name, "key": "state/terraform.tfstate", "region": "eu-central-1" },
+            "plan_role": format!("arn:aws:iam::111122223333:role/plangate/plan/{id}-plan"),
+            "apply_role": format!("arn:aws:iam::111122223333:role/plangate/apply/{id}-apply"),
+            "sealed_bucket": name, "sealed_key": "arn:aws:kms:eu-central-1:111122223333:key/1", "policy": "default",
+        });
+        self.put(DocumentKind::Workspace, id, spec).await;
     }
 
     async fn put(&self, kind: DocumentKind, id: &str, spec: Value) {
@@ -365,4 +369,34 @@ async fn who_is_refused_because_they_may_not_is_recorded_apart_and_nobody_else_i
     let nobody = json!("arn:aws:sts::111122223333:assumed-role/nobody/session");
     let eve = json!("arn:aws:sts::111122223333:assumed-role/eve/session");
     assert_eq!(told, [(&nobody, &asked), (&eve, &asked)]);
+}
+
+#[tokio::test]
+async fn a_listing_names_nothing_that_its_reader_may_not_read_and_leaves_out_nothing_that_they_may() {
+    let world = World::new().await;
+    for number in 10..240_u8 {
+        world.workspace(WorkspaceId::new([number; 10]).as_str(), &format!("other-{number}")).await;
+    }
+    let listed = async |role: &str, cursor: Option<&str>| -> plangate_wire::DocumentsAnswer {
+        let path = cursor.map_or("/v1/workspaces".to_owned(), |cursor| format!("/v1/workspaces?cursor={cursor}"));
+        let (status, body) = world.ask(role, "GET", &path, None).await;
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    };
+    for (role, readable) in [("eve", 0), ("ana", 1)] {
+        let page = listed(role, None).await;
+        assert_eq!((page.documents.len(), page.cursor), (readable, None), "{role}");
+    }
+    let (mut all, mut cursor, mut pages) = (0, None::<String>, 0);
+    loop {
+        let page = listed("administrator", cursor.as_deref()).await;
+        pages += 1;
+        assert!(page.cursor.is_none() || page.cursor == page.documents.last().map(|last| last.id.clone()));
+        all += page.documents.len();
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!((all, pages), (231, 3));
 }
