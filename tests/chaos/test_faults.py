@@ -112,7 +112,7 @@ class Recording:
             names = [name for name in LIVES if fault.site in self.lives[name]]
             if fault.process == "plangate-sweep":
                 swept = next(life for call, life in SWEPT.items() if fault.site.split(" ")[1].startswith(call))
-                names.sort(key=lambda name, swept=swept: name != swept)
+                names = [swept] if swept in names else names
             room = next((life for life in planned if life.name in names and life.has_room(fault)), None)
             if room is None:
                 room = Planned(fault.life if fault.ends_the_task else names[0])
@@ -173,6 +173,11 @@ class Theatre:
         return None if fault.process == "plangate-sweep" or fault.site in self.nobodys else shop.id
 
     nobodys = frozenset()
+
+    def known_alike(self, fault):
+        """Whether a site of the sweeper's was struck in another way of the same sort. It sweeps by its clock: what has happened by then, and
+        so what it has to do, differs from one time to the next."""
+        return fault.process == "plangate-sweep" and any(other.site == fault.site and other.stops == fault.stops for other in self.struck)
 
     def settle(self, run, expected, planned):
         """Notes if a run did not end as it should have. One whose task was struck ends by what the task left, which is the checker's to
@@ -252,5 +257,5 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
             theatre.wrong.append(f"{fault}: {identity} ended as {run.status} {run.failure} and not as {after_a_death(run, fault)}")
     print(f"{theatre.played} lives, {len(theatre.struck)} faults at {len({fault.site for fault in theatre.struck})} sites in {time.monotonic() - begun:.0f} s")
     assert theatre.wrong == []
-    assert [fault for fault in missed if not fault.by_chance] == []
+    assert [fault for fault in missed if not fault.by_chance and not theatre.known_alike(fault)] == []
     assert {site.split(" ")[0] for site in set.union(*recording.lives.values())} >= {"plangate-api", "plangate-sweep", "runner-plan", "runner-apply"}
