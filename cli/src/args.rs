@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Unfreeze(FreezeArgs),
     /// Show whether the gate as a whole is frozen
     Gate,
-    /// Slack
+    /// Slack: the app to install, as a manifest to paste there
     #[command(subcommand)]
     Slack(SlackCommand),
     /// Project a plan document, on this machine alone
