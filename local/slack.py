@@ -82,13 +82,13 @@ class Answer:
 class Slack:
     """One team with an app in it, on a free port of 127.0.0.1."""
 
-    def __init__(self, channels=(CHANNEL,), retry_seconds=4, port=0):
+    def __init__(self):
         self.token, self.secret = f"xoxb-{secrets.token_hex(12)}", secrets.token_hex(16)
-        self.previous, self.retry_seconds, self.page = None, retry_seconds, None
-        self.channels = set(channels)
+        self.previous, self.retry_seconds, self.page = None, 4, None
+        self.channels = {CHANNEL}
         self.messages, self.told, self.views, self.calls, self.refusals = [], [], {}, [], []
         self._triggers, self._lock, self._count, self._trouble = {}, threading.Condition(), 0, None
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True, name="slack")
 
@@ -208,11 +208,9 @@ class Slack:
         """Waits for the message about a run."""
         return self.wait(lambda: next((each for each in self.messages if run in each.text), None), f"a message about {run}", seconds)
 
-    def press(self, api, message, action, user, confirmed=True, **changes):
-        """Presses a button of a message as a user, as often as the same press is told of with the same `action_ts`."""
-        button = message.buttons[action]
-        assert confirmed or "confirm" in button
-        return self.send(api, self.pressed(message, button, user, **changes)) if confirmed else None
+    def press(self, api, message, action, user, **changes):
+        """Presses a button of a message as a user."""
+        return self.send(api, self.pressed(message, message.buttons[action], user, **changes))
 
     def pressed(self, message, button, user, team=TEAM, **changes):
         """The payload of a press."""

@@ -34,6 +34,19 @@ class StackError(Exception):
     """The stack could not do what was asked; the message says why."""
 
 
+def refused(call, *arguments, **named):
+    """Whether a call of boto3's is refused for want of permission; any other failure is one."""
+    import botocore.exceptions
+
+    try:
+        call(*arguments, **named)
+    except botocore.exceptions.ClientError as error:
+        if error.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException"):
+            return True
+        raise
+    return False
+
+
 def wait_for(condition, seconds, what, pause=0.02):
     """Asks until `condition` gives something true, and gives that; a StackError after `seconds`."""
     deadline = time.monotonic() + seconds

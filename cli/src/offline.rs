@@ -15,8 +15,7 @@ use crate::console::{Console, Tone};
 use crate::documents::read_file;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::record::finding;
-use crate::text::{bytes, count, inert};
+use crate::text::{bytes, count, finding, inert};
 use crate::{engine, projection, random};
 
 /// The most bytes of a plan document.

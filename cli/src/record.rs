@@ -2,7 +2,7 @@
 
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::StoredObject;
-use plangate_gate::run::{Actor, Choice, FindingRecord, LockFile, Origin, Proposer, ReviewRecord, Run};
+use plangate_gate::run::{Actor, Choice, LockFile, Origin, Proposer, ReviewRecord, Run};
 use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
 use plangate_gate::verdict::Remark;
@@ -10,7 +10,7 @@ use plangate_wire::RunView;
 
 use crate::console::{Paint, Tone};
 use crate::freeze::told;
-use crate::text::{bytes, count, inert, span};
+use crate::text::{bytes, count, finding, inert, span};
 
 /// How a status looks.
 pub(crate) const fn tone(status: Status) -> Tone {
@@ -86,16 +86,6 @@ pub(crate) fn actor(actor: &Actor) -> String {
 fn proposer(proposer: &Proposer) -> String {
     let behind = proposer.on_behalf_of.as_ref().map_or(String::new(), |person| format!(" for {person}"));
     format!("{}{behind} ({})", proposer.person, inert(&proposer.arn))
-}
-
-/// One finding of the guardrails.
-pub(crate) fn finding(finding: &FindingRecord) -> String {
-    let mut line = inert(&finding.reason);
-    for part in [&finding.address, &finding.path].into_iter().flatten() {
-        line += "  ";
-        line += &inert(part);
-    }
-    line
 }
 
 /// One remark of a reviewer: advice.

@@ -1,6 +1,6 @@
 //! Text for people: laid out in columns, and made inert where it came from elsewhere.
 
-pub(crate) use plangate_gate::render::inert;
+pub(crate) use plangate_gate::render::{finding, inert};
 
 /// As [`inert`], for a line of a log: tabs stay what they are.
 pub(crate) fn inert_line(line: &str) -> String {

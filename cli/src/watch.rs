@@ -14,7 +14,7 @@ use crate::console::{Console, Paint, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::record::{self, moment};
-use crate::text::{inert, span};
+use crate::text::{finding, inert, span};
 use crate::{freeze, projection};
 
 /// Now, to the second.
@@ -187,7 +187,7 @@ fn why(reason: Option<&str>) -> String {
 /// Why a person is asked, where guardrails or a reviewer had something to say.
 fn reasons(run: &Run) -> String {
     let Some(outcome) = run.guardrails.as_ref().filter(|outcome| !outcome.eligible) else { return advice(run) };
-    let lines: Vec<_> = outcome.findings.iter().take(10).map(|each| format!("  {}\n", record::finding(each))).collect();
+    let lines: Vec<_> = outcome.findings.iter().take(10).map(|each| format!("  {}\n", finding(each))).collect();
     let more = outcome.findings_total.saturating_sub(lines.len() as u64);
     let more = if more > 0 { format!("  and {more} more; see `plangate show {}`\n", run.id) } else { String::new() };
     format!("Guardrails ask for a person's decision:\n{}{more}", lines.concat())

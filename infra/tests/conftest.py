@@ -33,9 +33,6 @@ while True:
     if "run" not in event:  # a schedule's or a stream's
         urllib.request.urlopen(urllib.request.Request(API + request + "/response", b"{{}}", method="POST")).read()
         continue
-    if "run" not in event:  # no step of a run: a change of the table
-        urllib.request.urlopen(urllib.request.Request(API + request + "/response", b"null", method="POST")).read()
-        continue
     notes = RUNS / (event["run"] + ".calls")
     before = sum(json.loads(line)[0] == NAME for line in notes.read_text().splitlines()) if notes.exists() else 0
     with open(notes, "a") as log:

@@ -1,8 +1,9 @@
 """What each role can do, tried as that role on the laptop stack with these very templates. Evidence about our policies, not about AWS."""
 
-import botocore.exceptions
 import pytest
 from conftest import ACCOUNT, CONTROL, OURS, SLACK, THEIRS
+
+from local.stack import refused
 
 RUN = "run-01aaaaaaaaaaaaaaaaaaaaaaaa"
 DOCUMENT = f"documents/{OURS}/{RUN}.json"
@@ -55,17 +56,6 @@ def put(s3, gate, key, **more):
     if key.startswith("documents/"):
         more = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": gate.outputs["DocumentKeyArn"], **more}
     return s3.put_object(Bucket=gate.bucket, Key=key, Body=b"{}", IfNoneMatch="*", **more)
-
-
-def refused(call, *arguments, **named):
-    """Whether a call is refused for want of permission; any other failure is a failure of the test."""
-    try:
-        call(*arguments, **named)
-    except botocore.exceptions.ClientError as error:
-        if error.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException"):
-            return True
-        raise
-    return False
 
 
 @pytest.mark.parametrize("name", CONTROL)

@@ -13,8 +13,9 @@ import signal
 import time
 import urllib.parse
 
+import mischief
 from gate import TERMINAL
-from mischief import start_by_hand
+from mischief import is_engine, is_runner, processes, start_by_hand
 
 from .stores import FORGED
 
@@ -149,7 +150,7 @@ def second_task(run, act):
 
 def kill_runner(run, act):
     """Kills its runner, as a host that dies does; what it started dies with it, and so does its disk."""
-    killed = _kill(lambda pid: f"PLANGATE_RUN={run.id}".encode() in _read(pid, "environ").split(b"\0") and _program(pid) == "runner")
+    killed = _kill(is_runner(run))
     if killed:
         until(lambda: not run.tasks())
         shutil.rmtree(run.world.stack.directory / "work" / run.id, ignore_errors=True)
@@ -158,28 +159,16 @@ def kill_runner(run, act):
 
 def kill_engine(run, act):
     """Kills its engine, and it alone."""
-    folder = str(run.world.stack.directory / "work" / run.id)
-    program = os.path.basename(run.world.gate.engine.path)
-    return "done" if _kill(lambda pid: os.readlink(f"/proc/{pid}/cwd").startswith(folder) and _program(pid) == program) else "no engine"
+    return "done" if _kill(is_engine(run)) else "no engine"
 
 
 def _kill(chosen):
     killed = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if chosen(pid):
-                os.kill(int(pid), signal.SIGKILL)
-                killed += 1
+    for process in processes(chosen):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+            killed += 1
     return killed
-
-
-def _read(pid, name):
-    with open(f"/proc/{pid}/{name}", "rb") as file:
-        return file.read()
-
-
-def _program(pid):
-    return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
 
 
 def until(condition, seconds=20):
@@ -271,10 +260,7 @@ def forge_order(run, act):
 
 
 def _put(run, key, content, bucket=None):
-    where = {"Bucket": bucket or run.world.outputs["ExchangeBucket"], "Key": key}
-    if key.startswith("documents/"):
-        where.update(ServerSideEncryption="aws:kms", SSEKMSKeyId=run.world.outputs["DocumentKeyArn"])
-    run.world.stack.client("s3").put_object(Body=content, Metadata={FORGED: "yes"}, **where)
+    mischief.replace(run.world, key, content, bucket, Metadata={FORGED: "yes"})
 
 
 # -- besides -------------------------------------------------------------------------------------------------------

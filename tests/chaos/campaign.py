@@ -291,9 +291,12 @@ class Campaign:
                 driver.reached["leftover"] = 0
                 self.act(driver.run, Act(leftover, "awaiting_approval", 0, "alice" if leftover == "cancel" else "bob"))
         if not asked:
-            for shop in self.shops:
-                if shop.lock()["lock"]["state"] == "quarantined":
-                    self.report.acts[f"acknowledge: {self.look(shop)}"] += 1
+            self._open_closed()
+
+    def _open_closed(self):
+        for shop in self.shops:
+            if shop.lock()["lock"]["state"] == "quarantined":
+                self.report.acts[f"acknowledge: {self.look(shop)}"] += 1
 
     def look(self, shop):
         """Somebody looks at a closed estate, releases the engine's lock on its state, and opens the workspace again."""
@@ -309,9 +312,7 @@ class Campaign:
 
     def close(self):
         """Opens every workspace that is closed, so that the next batch finds all open."""
-        for shop in self.shops:
-            if shop.lock()["lock"]["state"] == "quarantined":
-                self.report.acts[f"acknowledge: {self.look(shop)}"] += 1
+        self._open_closed()
         self.rest()
 
     # -- telling --------------------------------------------------------------------------------------------------

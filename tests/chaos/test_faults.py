@@ -21,9 +21,11 @@ FUNCTION = (("die-before", 1), ("die-after", 1), ("fail", 3), ("lose-answer", 1)
 # A write whose answer is lost each time has happened, and nobody knows; of a read that is the same as a failure.
 WRITE, WRITES = (("lose-answer", 3),), ("TransactWriteItems", "PutObject", "StartExecution", "StopExecution", "SendTaskSuccess", "StopTask")
 RUNNER = (("die-before", 1), ("die-after", 1), ("fail", 5), ("lose-answer", 1), ("throttle", 1), ("twice", 1))
-# What the sweeper and the conclusion of a run come to pass only if they look while something is under way: struck where they do.
-BY_CHANCE = ("plangate-sweep logs.", "plangate-sweep states.StopExecution", "plangate-sweep states.StartExecution", "plangate-sweep ecs.StopTask", "plangate-conclude ecs.",
-             "plangate-conclude logs.")
+# The sweeper sweeps by its clock, and what has happened by then differs from one time to the next. These calls it comes to in each of its
+# lives; what else it and the conclusion of a run come to only if they look while something is under way is struck where they do.
+SWEPT_FOR_SURE = ("plangate-sweep dynamodb.Query open", "plangate-sweep dynamodb.GetItem RUN#run", "plangate-sweep states.DescribeExecution",
+                  "plangate-sweep states.SendTaskSuccess", "plangate-sweep dynamodb.TransactWriteItems put(RUN#run) put(WS#ws/LOCK)")
+BY_CHANCE = ("plangate-sweep", "plangate-conclude ecs.", "plangate-conclude logs.")
 # The lives in which the sweeper does something, by the calls that it makes then.
 SWEPT = {"states.SendTaskSuccess": "asleep", "states.StopExecution": "withdrawn_early", "states.": "asleep", "dynamodb.": "aborted", "": "aborted_in_apply"}
 AT_THE_END = {"plangate-sweep", "plangate-conclude"}
@@ -61,7 +63,7 @@ class Fault:
 
     @property
     def by_chance(self):
-        return self.site.startswith(BY_CHANCE)
+        return self.site.startswith(BY_CHANCE) and not self.site.startswith(SWEPT_FOR_SURE)
 
     @property
     def life(self):
@@ -175,8 +177,7 @@ class Theatre:
     nobodys = frozenset()
 
     def known_alike(self, fault):
-        """Whether a site of the sweeper's was struck in another way of the same sort. It sweeps by its clock: what has happened by then, and
-        so what it has to do, differs from one time to the next."""
+        """Whether a site of the sweeper's was struck in another way of the same sort."""
         return fault.process == "plangate-sweep" and any(other.site == fault.site and other.stops == fault.stops for other in self.struck)
 
     def settle(self, run, expected, planned):
@@ -258,4 +259,5 @@ def test_whatever_goes_wrong_at_whichever_call_nothing_is_lost_and_nothing_happe
     print(f"{theatre.played} lives, {len(theatre.struck)} faults at {len({fault.site for fault in theatre.struck})} sites in {time.monotonic() - begun:.0f} s")
     assert theatre.wrong == []
     assert [fault for fault in missed if not fault.by_chance and not theatre.known_alike(fault)] == []
+    assert [sure for sure in SWEPT_FOR_SURE if not any(fault.site.startswith(sure) for fault in theatre.struck)] == []
     assert {site.split(" ")[0] for site in set.union(*recording.lives.values())} >= {"plangate-api", "plangate-sweep", "runner-plan", "runner-apply"}

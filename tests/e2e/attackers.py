@@ -6,10 +6,8 @@ import json
 import sys
 import zipfile
 
-import botocore.exceptions
-
 from local.deploy import CODE_BUCKET, CODE_PREFIX, FUNCTIONS
-from local.stack import ACCOUNT
+from local.stack import ACCOUNT, refused
 
 __all__ = ["FUNCTIONS", "lying", "refused", "role_of", "stolen"]
 
@@ -42,17 +40,6 @@ def stolen(world, arn):
 def role_of(world, function):
     """The ARN of a function's role."""
     return world.outputs["".join(word.capitalize() for word in function.split("-")) + "RoleArn"]
-
-
-def refused(call, *arguments, **named):
-    """Whether a call is refused for want of permission; any other failure is a failure of the test."""
-    try:
-        call(*arguments, **named)
-    except botocore.exceptions.ClientError as error:
-        if error.response["Error"]["Code"] in ("AccessDenied", "AccessDeniedException"):
-            return True
-        raise
-    return False
 
 
 @contextlib.contextmanager

@@ -11,10 +11,6 @@ import secrets
 
 from patience import wait_until
 
-WHAT = ("die-before", "die-after", "fail", "lose-answer", "throttle", "twice")
-# The SDK makes a call again by itself: a fault that strikes as often as it tries is a call that failed.
-TRIES = {"runner": 5, "plangate": 3}
-
 
 @dataclasses.dataclass(frozen=True)
 class Passage:

@@ -106,34 +106,48 @@ def hold_in_configuration(post):
 
 def kill_runner(run):
     """Kills the runner of a run, as a host that dies does; all that it started dies with it."""
-    _kill(run, lambda pid: f"PLANGATE_RUN={run.id}".encode() in _read(pid, "environ").split(b"\0") and _program(pid) == "runner")
+    _kill(run, is_runner(run))
     wait_until(lambda: not run.tasks(), f"the task of {run.id} to end")
     shutil.rmtree(run.world.stack.directory / "work" / run.id)  # a task's disk dies with it
 
 
 def kill_engine(run):
     """Kills the engine of a run, and it alone."""
-    folder = str(run.world.stack.directory / "work" / run.id)
-    name = pathlib.Path(run.world.gate.engine.path).name
-    _kill(run, lambda pid: os.readlink(f"/proc/{pid}/cwd").startswith(folder) and _program(pid) == name)
+    _kill(run, is_engine(run))
+
+
+def is_runner(run):
+    """Tells of a process whether it is the runner of a run."""
+    return lambda process: f"PLANGATE_RUN={run.id}".encode() in variables(process) and _program(process) == "runner"
+
+
+def is_engine(run):
+    """Tells of a process whether it is the engine of a run."""
+    folder, name = str(run.world.stack.directory / "work" / run.id), pathlib.Path(run.world.gate.engine.path).name
+    return lambda process: os.readlink(process / "cwd").startswith(folder) and _program(process) == name
+
+
+def processes(chosen):
+    """The ids of the processes of which `chosen` holds, given their folders in /proc; those that end meanwhile are none."""
+    for process in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and chosen(process):
+                yield int(process.name)
+
+
+def variables(process):
+    """The environment of a process, as `name=value` each."""
+    return set((process / "environ").read_bytes().split(b"\0"))
 
 
 def _kill(run, chosen):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if chosen(pid):
-                found.append(int(pid))
+    found = list(processes(chosen))
     assert len(found) == 1, f"{found} instead of one process of {run.id}"
     os.kill(found[0], signal.SIGKILL)
 
 
-def _read(pid, name):
-    return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
-
-
-def _program(pid):
-    return pathlib.Path(os.readlink(f"/proc/{pid}/exe")).name
+def _program(process):
+    return pathlib.Path(os.readlink(process / "exe")).name
 
 
 def start_by_hand(world, workspace, run, phase, role, **more):
@@ -197,17 +211,28 @@ def swept(run):
 # -- objects -------------------------------------------------------------------------------------------------------
 
 
-def replace(world, key, content, bucket=None):
+def replace(world, key, content, bucket=None, **more):
     """Writes an object anew behind the gate's back; gives the new version's id."""
     where = {"Bucket": bucket or world.outputs["ExchangeBucket"], "Key": key}
     if key.startswith("documents/"):
         where.update(ServerSideEncryption="aws:kms", SSEKMSKeyId=world.outputs["DocumentKeyArn"])
-    return world.stack.client("s3").put_object(Body=content, **where)["VersionId"]
+    return world.stack.client("s3").put_object(Body=content, **where, **more)["VersionId"]
 
 
 def receipt_key(run, phase):
     """Where the receipt of a phase stands."""
     return f"receipts/{run.workspace.id}/{run.id}/{phase}.json"
+
+
+def order_key(run, name="apply.json"):
+    """Where a part of a run's order stands."""
+    return f"orders/{run.workspace.id}/{run.id}/{name}"
+
+
+def artifact(run):
+    """Bucket and key of a run's artifact."""
+    stored = run.record["plan"]["artifact"]
+    return stored["bucket"], stored["key"]
 
 
 def forge_receipt(run, phase, change):

@@ -6,16 +6,11 @@ import hashlib
 import json
 
 import pytest
-from mischief import elsewhere, engine_held, exit_code, nothing_applied, replace, said, start_by_hand, swept, task_held
+from mischief import elsewhere, engine_held, exit_code, nothing_applied, order_key, replace, said, start_by_hand, swept, task_held
 
 from gate import wait_until
 from local import deploy
 from local.deploy import pem
-
-
-def order_key(run, name="apply.json"):
-    """Where a part of a run's order stands."""
-    return f"orders/{run.workspace.id}/{run.id}/{name}"
 
 
 def changed(order):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 from mischief import archive, digest_of, propose, together, upload
 
@@ -22,12 +23,15 @@ resource "terraform_data" "one" {
 """
 
 
-def patiently(person, method, path, body):
-    """Sends a request, and the same again where the answer is that others change the same thing, or is lost."""
-    while True:
-        status, answer = person.call(method, path, body)
-        if status not in (502, 503, 504):
-            return status, answer
+LOST = (502, 503, 504)  # or its answer is lost
+
+
+def patiently(ask, again=(503,)):
+    """Asks, and the same again where the answer is that others change the same thing; gives (status, answer)."""
+    end = time.monotonic() + 240
+    while (answer := ask())[0] in again:
+        assert time.monotonic() < end, answer
+    return answer
 
 
 def look(shop, runs):
@@ -92,7 +96,7 @@ def test_of_a_hundred_proposals_nobody_is_lost_from_the_line(world, workspace):
 
     def ask(number):
         body = {"request_id": f"crowd-of-many-{number}", "workspace": shop.id, "kind": "applicable", "bundle": digest_of(content)}
-        status, answer = patiently(alice, "POST", "/v1/runs", body)
+        status, answer = patiently(lambda: alice.call("POST", "/v1/runs", body), LOST)
         assert status == 201, answer
         return Run(shop, answer["run"]["id"])
 
@@ -109,12 +113,12 @@ def test_of_a_hundred_proposals_nobody_is_lost_from_the_line(world, workspace):
 
     def reject(run):
         body = {"decision": "reject", "projection": by_id[run].digest, "reason": "no"}
-        return patiently(world.person("bob"), "POST", f"/v1/runs/{run}/decision", body)[0]
+        return patiently(lambda: world.person("bob").call("POST", f"/v1/runs/{run}/decision", body), LOST)[0]
 
     def act(number):
         if number == 0:
             return [reject(holder)]
-        return [patiently(alice, "POST", f"/v1/runs/{run}/cancel", {})[0] for run in leaving[number - 1::8]]
+        return [patiently(lambda run=run: alice.call("POST", f"/v1/runs/{run}/cancel", {}), LOST)[0] for run in leaving[number - 1::8]]
 
     assert {status for statuses in together(9, act) for status in statuses} == {200}
     for run in staying:
@@ -145,10 +149,8 @@ def test_of_fifty_decisions_at_once_one_has_effect_and_the_others_are_recorded(w
 
     def decide(number):
         choice = ("approve", "reject")[number % 2]
-        while True:
-            status, answer = run.decision(choice, people[number])
-            if status != 503:  # others are changing the same thing: the same request again
-                return status, choice, people[number], answer
+        status, answer = patiently(lambda: run.decision(choice, people[number]))
+        return status, choice, people[number], answer
 
     answers = together(50, decide)
     effective = [answer for answer in answers if answer[0] == 200]
@@ -172,10 +174,8 @@ def test_the_same_proposal_sent_ten_times_at_once_is_one_run(world, workspace):
     body = {"request_id": "one-and-the-same", "workspace": shop.id, "kind": "plan-only", "bundle": digest_of(content)}
 
     def ask(number):
-        while True:
-            status, answer = world.person("alice").call("POST", "/v1/runs", body)
-            if status != 503:
-                return status, answer["run"]["id"]
+        status, answer = patiently(lambda: world.person("alice").call("POST", "/v1/runs", body))
+        return status, answer["run"]["id"]
 
     assert len(set(together(10, ask))) == 1
     assert len(world.person("alice").ask("GET", f"/v1/runs?workspace={shop.id}")["runs"]) == 1

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from mischief import archive, bundle_key, digest_of, forge_receipt, nothing_applied, propose, replace, swept, task_held, upload
+from mischief import archive, artifact, bundle_key, digest_of, forge_receipt, nothing_applied, propose, replace, swept, task_held, upload
 
 SCRIPTED = """
 terraform {
@@ -70,12 +70,6 @@ def test_a_state_that_was_restored_and_written_anew_to_the_same_serial_is_anothe
 
 
 # -- the artifact --------------------------------------------------------------------------------------------------
-
-
-def artifact(run):
-    """Bucket and key of a run's artifact."""
-    stored = run.record["plan"]["artifact"]
-    return stored["bucket"], stored["key"]
 
 
 def test_an_artifact_of_another_plan_is_not_applied(workspace):

@@ -1,17 +1,15 @@
 """Deciding in Slack: what people see there, who may decide, what is not believed, and what happens while Slack does not answer."""
 
-import concurrent.futures
 import contextlib
 import json
 import os
-import pathlib
 import re
 import signal
-import threading
 import time
 import urllib.parse
 
 import pytest
+from mischief import processes, together, variables
 
 from gate import wait_until
 from local.slack import CHANNEL, TEAM, encoded, post, texts
@@ -66,10 +64,8 @@ def told(slack, identity, count=1):
 def kill_function(world, name):
     """Kills the processes of a function: what it kept in memory is gone, and the next call starts it anew."""
     marks = {f"AWS_LAMBDA_FUNCTION_NAME={name}".encode(), f"AWS_ENDPOINT_URL={world.stack.endpoint}".encode()}
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            if marks <= set(pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0")):
-                os.kill(int(process), signal.SIGKILL)
+    for process in processes(lambda process: marks <= variables(process)):
+        os.kill(process, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -146,16 +142,10 @@ def test_a_decision_elsewhere_is_shown_and_the_buttons_go(slack, waits):
 
 def test_of_two_approvers_at_once_one_decides_and_the_other_is_told_and_recorded(world, slack, waits):
     run, message = waits
-    start, people = threading.Barrier(2), ("bob", "carol")
+    people = ("bob", "carol")
     for name in people:
         user(world, name)
-
-    def act(name):
-        start.wait()
-        return press(run, message, name).status
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(act, people)) == [200, 200]
+    assert together(2, lambda number: press(run, message, people[number]).status) == [200, 200]
     run.ended_well("applied")
     winner = run.record["decision"]["by"]["person"]
     loser = ({*people} - {winner}).pop()
@@ -169,10 +159,10 @@ def test_of_two_approvers_at_once_one_decides_and_the_other_is_told_and_recorded
 # -- what is not believed ------------------------------------------------------------------------------------------
 
 
-def forged(slack, body, case):
-    """Headers and body of a request that is not Slack's, or not any more."""
+def forged(slack, body):
+    """Requests that are not Slack's, or not any more: headers and body, by what is wrong with them."""
     signed, now = slack.sign(body), time.time()
-    other = body.replace(b"plangate.approve", b"plangate.reject%20").replace(b"%22", b"%22", 1)
+    other = body.replace(b"plangate.approve", b"plangate.reject%20")
     return {
         "a wrong signature": ({**signed, "X-Slack-Signature": "v0=" + "0" * 64}, body),
         "no signature": ({key: value for key, value in signed.items() if key != "X-Slack-Signature"}, body),
@@ -190,26 +180,21 @@ def forged(slack, body, case):
         "too old": (slack.sign(body, now - 330), body),
         "from the future": (slack.sign(body, now + 330), body),
         "a time that is none": ({**signed, "X-Slack-Request-Timestamp": "now"}, body),
-    }[case]
-
-
-CASES = ("a wrong signature", "no signature", "no timestamp", "nothing at all", "another secret", "another scheme", "signed over other bytes",
-         "altered after signing", "a byte more", "escapes in lower case", "spaces in another way", "letters escaped", "an older time",
-         "too old", "from the future", "a time that is none")
+        "an empty body": ({}, b""),
+    }
 
 
 def test_what_slack_has_not_signed_lately_over_these_bytes_is_not_even_read(world, slack, waits):
     run, message = waits
     with no_trace(run):
-        for case in CASES:
-            body = encoded(slack.pressed(message, message.buttons[APPROVE], user(world, "bob")))
-            headers, sent = forged(slack, body, case)
+        body = encoded(slack.pressed(message, message.buttons[APPROVE], user(world, "bob")))
+        cases = forged(slack, body)
+        for case, (headers, sent) in cases.items():
             answer = post(world.gate.api, sent, headers)
             assert (case, answer.status, answer.body) == (case, 401, b"")
         # The forms that decode alike do so indeed.
-        body = encoded(slack.pressed(message, message.buttons[APPROVE], user(world, "bob")))
         for case in ("escapes in lower case", "spaces in another way", "letters escaped"):
-            _, sent = forged(slack, body, case)
+            _, sent = cases[case]
             assert sent != body and urllib.parse.parse_qs(sent.decode()) == urllib.parse.parse_qs(body.decode())
     assert slack.told == []
     run.cancel()
@@ -226,9 +211,6 @@ def test_what_is_signed_and_not_ours_does_nothing(world, slack, waits):
             assert slack.send(world.gate.api, payload).status == 400
         for body in (b"", b"payload=", b"payload=%7B", b"other=1"):
             assert post(world.gate.api, body, slack.sign(body)).status == 400
-    # And there is no other way in.
-    connection = post(world.gate.api, b"", {})
-    assert connection.status == 401
     run.cancel()
 
 

@@ -5,14 +5,9 @@ import json
 
 import pytest
 from attackers import FUNCTIONS, lying, refused, role_of, stolen
-from mischief import abort, nothing_applied, said, swept, task_held, untouched
+from mischief import abort, nothing_applied, order_key, said, swept, task_held, untouched
 
 from gate import wait_until
-
-
-def order_key(run, name="apply.json"):
-    """Where a part of a run's order stands."""
-    return f"orders/{run.workspace.id}/{run.id}/{name}"
 
 
 # -- executions, their inputs and their tokens ---------------------------------------------------------------------

@@ -5,20 +5,21 @@
 //! until then.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use plangate_gate::audit::archive::{EVENTS, TAMPERING, WITNESSES, parse_event_key, parse_witness_key};
+use plangate_gate::audit::archive::{
+    EVENTS, TAMPERING, WITNESSES, parse_event_key, parse_place, parse_witness_key, place_key,
+};
 use plangate_gate::audit::history::{ArchivedEvent, TableEvent};
 use plangate_gate::audit::{Chain, EVENT_LIMIT, witness};
 use plangate_gate::run::ChainHead;
-use plangate_gate::time::Timestamp;
 
 use super::folder::{ExportSchema, Folder, Head, Noticed, Store, Stray, Summary};
 use crate::args::Stores;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::sign;
+use crate::watch::now;
 
 /// How many objects are fetched at the same time.
 const AT_ONCE: usize = 16;
@@ -275,7 +276,7 @@ impl Clients<'_> {
                 .consistent_read(true)
                 .key_condition_expression("pk = :chain AND sk > :last")
                 .expression_attribute_values(":chain", key(chain.to_string()))
-                .expression_attribute_values(":last", key(format!("{last:010}")))
+                .expression_attribute_values(":last", key(place_key(last)))
                 .send()
                 .await
                 .map_err(|error| refused(&self.audit_table, &error))?;
@@ -317,15 +318,8 @@ fn text(item: &HashMap<String, AttributeValue>, name: &str) -> String {
 
 /// An item as an event, if its key is that of one. What it says beyond that is the verification's to judge.
 fn stored(item: &HashMap<String, AttributeValue>) -> Option<TableEvent> {
-    let sk = text(item, "sk");
-    let seq: u64 = sk.parse().ok().filter(|seq| *seq > 0 && format!("{seq:010}") == sk)?;
+    let seq = parse_place(&text(item, "sk"))?;
     Some(TableEvent { seq, digest: text(item, "digest"), event: text(item, "event") })
-}
-
-fn now() -> Result<Timestamp, CliError> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
-    let seconds = i64::try_from(since).unwrap_or_default();
-    Timestamp::from_unix_seconds(seconds).map_err(|error| CliError::Machine(error.to_string()))
 }
 
 fn unanswered(place: &str, detail: &str) -> CliError {

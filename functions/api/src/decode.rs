@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use plangate_gate::untrusted;
 use plangate_record::Refusal;
 use plangate_record::access::CallerIdentity;
@@ -72,14 +70,18 @@ impl Event {
         self.raw_path.trim_matches('/').split('/').collect()
     }
 
+    fn iam(&self) -> Option<&Iam> {
+        self.request_context.authorizer.as_ref()?.iam.as_ref()
+    }
+
     /// The identity that IAM has checked, whatever it is.
     pub(crate) fn identity(&self) -> Option<&str> {
-        Some(self.request_context.authorizer.as_ref()?.iam.as_ref()?.user_arn.as_str())
+        Some(self.iam()?.user_arn.as_str())
     }
 
     /// Who asks, by the identity that IAM has checked (`R45`).
     pub(crate) fn caller(&self) -> Option<CallerIdentity> {
-        let iam = self.request_context.authorizer.as_ref()?.iam.as_ref()?;
+        let iam = self.iam()?;
         CallerIdentity::parse(&iam.user_arn, iam.user_id.as_deref())
     }
 
@@ -97,12 +99,8 @@ impl Event {
     /// The body, strictly.
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
         let invalid = |message: String| Refusal::new(Reason::InvalidRequest, message);
-        let text = self.body.as_deref().unwrap_or_default();
-        let bytes = if self.is_base64_encoded {
-            STANDARD.decode(text).map_err(|_| invalid("the body is not what its encoding says".to_owned()))?
-        } else {
-            text.as_bytes().to_vec()
-        };
+        let bytes = plangate_lambda::gateway::body(self.body.as_deref(), self.is_base64_encoded);
+        let bytes = bytes.ok_or_else(|| invalid("the body is not what its encoding says".to_owned()))?;
         untrusted::parse("body", &bytes, BODY_LIMIT).map_err(|error| invalid(error.to_string()))
     }
 }

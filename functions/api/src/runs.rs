@@ -1,7 +1,7 @@
 //! What changes runs: bundles, proposals, decisions, withdrawals.
 
-use plangate_gate::documents::{Action, WorkspaceSpec};
-use plangate_gate::ids::{RunId, WorkspaceId};
+use plangate_gate::documents::Action;
+use plangate_gate::ids::RunId;
 use plangate_gate::run::{Proposer, Surface};
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::objects::bundle_key;
@@ -20,7 +20,7 @@ const BUNDLE_LIMIT: u64 = 100 * 1024 * 1024;
 pub(crate) async fn bundle(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer, Error> {
     let request: BundleRequest = event.body()?;
     caller.require(Action::Propose, Some(&request.workspace))?;
-    exists(gate, &request.workspace).await?;
+    documents::known_workspace(gate.store, &request.workspace).await?;
     if request.bytes == 0 {
         return Err(Refusal::new(Reason::InvalidRequest, "a bundle has at least one byte").into());
     }
@@ -38,17 +38,11 @@ pub(crate) async fn bundle(gate: &Gate<'_>, event: &Event, caller: &Caller) -> R
     Ok(Answer::of(200, &answer)?)
 }
 
-/// A workspace that must be there. Only asked for those who may know.
-async fn exists(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<WorkspaceSpec, Error> {
-    let missing = || Refusal::new(Reason::NotFound, format!("there is no workspace `{workspace}`"));
-    Ok(documents::find_workspace(gate.store, workspace).await?.ok_or_else(missing)?)
-}
-
 /// `POST /v1/runs`.
 pub(crate) async fn propose(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer, Error> {
     let request: ProposeRequest = event.body()?;
     caller.require(Action::Propose, Some(&request.workspace))?;
-    let spec = exists(gate, &request.workspace).await?;
+    let spec = documents::known_workspace(gate.store, &request.workspace).await?;
     if caller.is_bot() && request.on_behalf_of.is_none() && spec.distinct_approver {
         let message = "this workspace asks for another approver, so a bot names the person whom it speaks for";
         return Err(Refusal::new(Reason::InvalidRequest, message).into());

@@ -12,7 +12,7 @@ use stream::Event;
 const NEEDS: &[&str] = &["PLANGATE_ARCHIVE"];
 
 /// How far back the backfill looks, in seconds: three days, where a stream keeps one.
-const LOOKED_BACK: i64 = 3 * 86_400;
+const LOOKED_BACK: u32 = 3 * 86_400;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -20,12 +20,9 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Result<Archived, FunctionError> {
-    let Clients { store, archive: objects, .. } = clients;
+    let (store, objects) = (&clients.store, &clients.archive());
     match event.changes().map_err(FunctionError::InvalidInput)? {
         Some(changes) => Ok(archive(objects, &changes).await?),
-        None => {
-            let since = Timestamp::from_unix_seconds(now.unix_seconds() - LOOKED_BACK).unwrap_or(now);
-            Ok(backfill(store, objects, since, now).await?)
-        }
+        None => Ok(backfill(store, objects, now.minus_seconds(LOOKED_BACK), now).await?),
     }
 }

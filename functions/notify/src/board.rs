@@ -27,7 +27,7 @@ const WITHIN: Duration = Duration::from_secs(8);
 
 static CLIENT: Cached<Client> = Cached::new();
 
-/// Slack. Its client blocks, so each call has a thread.
+/// Slack.
 pub(crate) struct SlackBoard(Client);
 
 fn later(code: &str) -> CallError {
@@ -40,29 +40,24 @@ impl SlackBoard {
     /// # Errors
     /// There is no token, or no such address: somebody has yet to put it right.
     pub(crate) async fn reach(parameters: &dyn Parameters, token: &str, api: &str) -> Result<Self, CallError> {
-        if let Some(client) = CLIENT.get(KEPT) {
-            return Ok(Self(client));
-        }
-        let read = parameters.secret(token).await.map_err(|error| {
-            tracing::error!(%error, "the bot token cannot be read");
-            later("token_unreadable")
-        })?;
-        let token = read.as_deref().and_then(Token::new).ok_or_else(|| later("no_token"))?;
-        let client = Client::new(api, token, WITHIN).map_err(|error| {
-            tracing::error!(%error, "slack cannot be called");
-            later("no_client")
-        })?;
-        CLIENT.put(client.clone());
-        Ok(Self(client))
+        let client = CLIENT.get_or_read(KEPT, async || {
+            let read = parameters.secret(token).await.map_err(|error| {
+                tracing::error!(%error, "the bot token cannot be read");
+                later("token_unreadable")
+            })?;
+            let token = read.as_deref().and_then(Token::new).ok_or_else(|| later("no_token"))?;
+            Client::new(api, token, WITHIN).map_err(|error| {
+                tracing::error!(%error, "slack cannot be called");
+                later("no_client")
+            })
+        });
+        client.await.map(Self)
     }
 }
 
-async fn called<T: Send + 'static>(
-    call: impl FnOnce() -> Result<T, CallError> + Send + 'static,
-) -> Result<T, CallError> {
-    let called = tokio::task::spawn_blocking(call).await.unwrap_or_else(|_| Err(later("no_answer")));
+/// What came of a call. Where the token was not taken, it may have been replaced: it is read anew next time.
+fn seen<T>(called: Result<T, CallError>) -> Result<T, CallError> {
     if called.as_ref().is_err_and(CallError::is_of_the_token) {
-        // It may have been replaced: read anew next time.
         CLIENT.forget();
     }
     called
@@ -71,20 +66,15 @@ async fn called<T: Send + 'static>(
 #[async_trait]
 impl Board for SlackBoard {
     async fn post(&self, channel: &str, message: &Message) -> Result<String, CallError> {
-        let (client, channel, message) = (self.0.clone(), channel.to_owned(), message.clone());
-        called(move || client.post(&channel, &message)).await
+        seen(self.0.post(channel, message).await)
     }
 
     async fn update(&self, channel: &str, posted: &str, message: &Message) -> Result<(), CallError> {
-        let (client, channel, posted) = (self.0.clone(), channel.to_owned(), posted.to_owned());
-        let message = message.clone();
-        called(move || client.update(&channel, &posted, &message)).await
+        seen(self.0.update(channel, posted, message).await)
     }
 
     async fn tell(&self, channel: &str, user: &str, text: &str) -> Result<(), CallError> {
-        let (client, channel) = (self.0.clone(), channel.to_owned());
-        let (user, text) = (user.to_owned(), text.to_owned());
-        called(move || client.tell(&channel, &user, &text)).await
+        seen(self.0.tell(channel, user, text).await)
     }
 }
 

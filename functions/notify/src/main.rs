@@ -26,13 +26,13 @@ async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Resu
     let give_up_after = named("PLANGATE_SLACK_RETRY_SECONDS").parse().unwrap_or_default();
     let patience = Patience::of_lambda(give_up_after);
     let (token, api) = (named("PLANGATE_SLACK_BOT_TOKEN"), named("PLANGATE_SLACK_API"));
-    let board = || SlackBoard::reach(&clients.parameters, &token, &api);
+    let parameters = clients.parameters();
+    let board = || SlackBoard::reach(&parameters, &token, &api);
     for change in event.changes() {
         match change {
             Change::Run(run) => {
-                let mut by = [0; 16];
-                getrandom::fill(&mut by).map_err(|_| FunctionError::Clock)?;
-                show::show(&clients.store, &clients.objects, board, &patience, &run, &hex::encode(by), now).await?;
+                let by = hex::encode(plangate_lambda::random().ok_or(FunctionError::Clock)?);
+                show::show(&clients.store, &clients.objects, board, &patience, &run, &by, now).await?;
             }
             Change::Word(action) => {
                 tell::tell(&clients.store, board, &patience, &action, now).await?;

@@ -36,7 +36,7 @@ where
     B: Board,
     F: Future<Output = Result<B, CallError>>,
 {
-    let Some(run) = current(store, run).await? else { return Ok(()) };
+    let Some(RunRow { run, .. }) = RunRow::find(store, run).await? else { return Ok(()) };
     let known = notices::find(store, &run.id).await?;
     if known.is_none() && run.status != Status::AwaitingApproval {
         return Ok(());
@@ -47,7 +47,7 @@ where
 
     let mut held = notices::hold(store, &run.id, &channel, by, HOLD_SECONDS, now).await?;
     // Read once it is held: nobody shows an older state after this.
-    let Some(run) = current(store, &run.id).await? else { return Ok(()) };
+    let Some(RunRow { run, .. }) = RunRow::find(store, &run.id).await? else { return Ok(()) };
     let posted = held.notice.posted.clone();
     let projection = projection(objects, &run).await?;
     let message = Message::of(&Subject { run: &run, workspace: &workspace.name, projection: projection.as_deref() });
@@ -86,14 +86,6 @@ where
             held.notice.failing_since = None;
             notices::leave(store, held, Some(error.code()), now).await
         }
-    }
-}
-
-async fn current(store: &dyn Store, run: &RunId) -> Result<Option<Run>, Error> {
-    match RunRow::load(store, run).await {
-        Ok(row) => Ok(Some(row.run)),
-        Err(Error::NoSuchRun) => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

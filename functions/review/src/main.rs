@@ -10,5 +10,5 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn handle(clients: &'static Clients, input: StepInput, now: Timestamp) -> Result<guard::Guarded, FunctionError> {
-    Ok(review::review(&clients.store, &clients.objects, &clients.reviewers, &input.run, now).await?)
+    Ok(review::review(&clients.store, &clients.objects, &clients.reviewers(), &input.run, now).await?)
 }

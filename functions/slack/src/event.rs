@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use plangate_slack::Signed;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +33,7 @@ impl Event {
 
     /// The raw bytes of the body; none where it is not what its encoding says.
     pub(crate) fn body(&self) -> Option<Cow<'_, [u8]>> {
-        let text = self.body.as_deref().unwrap_or_default();
-        if self.is_base64_encoded {
-            STANDARD.decode(text).ok().map(Cow::Owned)
-        } else {
-            Some(Cow::Borrowed(text.as_bytes()))
-        }
+        plangate_lambda::gateway::body(self.body.as_deref(), self.is_base64_encoded)
     }
 
     /// The request, with the bytes of its body, as it was signed. API Gateway writes the names of headers in lower case,

@@ -117,7 +117,7 @@ impl Desk<'_> {
     ) -> Result<Option<String>, Error> {
         let Self { store, workflow, now, .. } = *self;
         match decide_once(store, workflow, caller, action, &about.run, request, Surface::Slack, now).await? {
-            callbacks::Answer::Decided(decision) => {
+            callbacks::Answer::Decided { decision } => {
                 tracing::info!(run = %about.run, choice = ?decision.choice, person = %caller.person(), "decided");
                 Ok(None)
             }
@@ -131,12 +131,8 @@ impl Desk<'_> {
     /// Opens the form for the reason, for somebody who may decide; gives what to tell them, if it does not open.
     async fn ask_why(&self, caller: &Caller, pressed: &Pressed) -> Result<Option<String>, Error> {
         let about = &pressed.about;
-        let may = match RunRow::load(self.store, &about.run).await {
-            Ok(row) => caller.may(Action::Approve, Some(&row.run.workspace)),
-            Err(Error::NoSuchRun) => false,
-            Err(error) => return Err(error),
-        };
-        if !may {
+        let row = RunRow::find(self.store, &about.run).await?;
+        if !row.is_some_and(|row| caller.may(Action::Approve, Some(&row.run.workspace))) {
             let refusal: Refusal = not_permitted();
             return Ok(Some(words::refused(self.store, caller, &about.run, &refusal).await?));
         }

@@ -42,7 +42,8 @@ async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Resu
 }
 
 async fn answer(clients: &'static Clients, event: &Event, now: Timestamp) -> Answer {
-    let Clients { store, workflow, parameters, .. } = clients;
+    let Clients { store, workflow, .. } = clients;
+    let parameters = &clients.parameters();
     let request = event.request_id();
     let Some(body) = event.body() else { return Answer::status(400) };
     let names = (named("PLANGATE_SLACK_SIGNING_SECRET"), named("PLANGATE_SLACK_PREVIOUS_SECRET"));

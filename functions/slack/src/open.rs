@@ -43,14 +43,12 @@ impl SlackForms {
 
 impl Reached<'_> {
     async fn client(&self) -> Result<Client, String> {
-        if let Some(client) = self.kept.get(KEPT) {
-            return Ok(client);
-        }
-        let token = self.parameters.secret(&named("PLANGATE_SLACK_BOT_TOKEN")).await.map_err(|e| e.to_string())?;
-        let token = token.as_deref().and_then(Token::new).ok_or("there is no bot token")?;
-        let client = Client::new(&named("PLANGATE_SLACK_API"), token, WITHIN).map_err(|error| error.to_string())?;
-        self.kept.put(client.clone());
-        Ok(client)
+        let client = self.kept.get_or_read(KEPT, async || {
+            let token = self.parameters.secret(&named("PLANGATE_SLACK_BOT_TOKEN")).await.map_err(|e| e.to_string())?;
+            let token = token.as_deref().and_then(Token::new).ok_or("there is no bot token")?;
+            Client::new(&named("PLANGATE_SLACK_API"), token, WITHIN).map_err(|error| error.to_string())
+        });
+        client.await
     }
 }
 
@@ -61,9 +59,7 @@ impl Forms for Reached<'_> {
             tracing::error!(error, "slack cannot be called");
             CallError::Never { code: "no_client".to_owned() }
         })?;
-        let trigger = trigger.to_owned();
-        let called = tokio::task::spawn_blocking(move || client.open(&trigger, &view)).await;
-        let called = called.unwrap_or_else(|_| Err(CallError::Later { code: "no_answer".to_owned(), after: None }));
+        let called = client.open(trigger, &view).await;
         if called.as_ref().is_err_and(CallError::is_of_the_token) {
             self.kept.forget();
         }

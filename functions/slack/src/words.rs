@@ -51,11 +51,7 @@ pub(crate) async fn refused(
 
 /// Who else may approve a run, for somebody who may read its workspace.
 async fn others(store: &dyn Store, caller: &Caller, run: &RunId) -> Result<Option<String>, Error> {
-    let run = match RunRow::load(store, run).await {
-        Ok(row) => row.run,
-        Err(Error::NoSuchRun) => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    let Some(RunRow { run, .. }) = RunRow::find(store, run).await? else { return Ok(None) };
     if !caller.may(Action::Read, Some(&run.workspace)) {
         return Ok(None);
     }

@@ -18,5 +18,5 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn handle(clients: &'static Clients, _: Anything, now: Timestamp) -> Result<Witnessed, FunctionError> {
-    Ok(witness(&clients.store, &clients.archive, now).await?)
+    Ok(witness(&clients.store, &clients.archive(), now).await?)
 }

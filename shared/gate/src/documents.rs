@@ -320,7 +320,12 @@ fn require(field: &'static str, holds: bool, problem: impl Into<String>) -> Resu
     if holds { Ok(()) } else { Err(SpecError { field, problem: problem.into() }) }
 }
 
-fn plain(text: &str, most: usize) -> bool {
+/// The most characters of what people say for the record: reasons and notes.
+pub const WORDS_LIMIT: usize = 1000;
+
+/// Whether `text` is a line of 1 to `most` characters, without control characters.
+#[must_use]
+pub fn plain(text: &str, most: usize) -> bool {
     !text.is_empty() && text.chars().count() <= most && !text.chars().any(char::is_control)
 }
 
@@ -332,6 +337,12 @@ fn variable_name(text: &str) -> bool {
 }
 
 impl WorkspaceSpec {
+    /// Whether runs may be approved without a person here (`R34`, `R35`).
+    #[must_use]
+    pub const fn approves_automatically(&self) -> bool {
+        self.automatic_approval && !self.manages_gate
+    }
+
     /// Checks everything that can be checked of the spec of workspace `id` without asking anybody.
     ///
     /// # Errors

@@ -147,13 +147,10 @@ impl Guardrails {
         }
         let size = projection.map_or(0, |projection| projection.bytes().len());
         if u64::try_from(size).is_ok_and(|size| size > policy.projection_budget_bytes) {
+            // What is too large for people is too large for rules.
             findings.push(Finding::plan(Reason::ProjectionOverBudget));
-        }
-        if let (Some(rules), Some(projection)) = (&policy.own_rules, projection) {
-            // A projection that is too large for people is too large for rules: that reason stands already.
-            if !findings.iter().any(|finding| finding.reason == Reason::ProjectionOverBudget) {
-                own::check(engine, rules, projection, &mut findings);
-            }
+        } else if let (Some(rules), Some(projection)) = (&policy.own_rules, projection) {
+            own::check(engine, rules, projection, &mut findings);
         }
         // What is not shown in the projection is not told in a finding: an address may hold an echo.
         for finding in &mut findings {

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use crate::actions::Actions;
 use crate::projection::ProjectionView;
+use crate::run::FindingRecord;
 
 pub use inert::inert;
 use lines::{Line, output_line, resource_lines};
@@ -54,6 +55,13 @@ pub fn text(view: &ProjectionView<'_>, style: RenderStyle) -> String {
     out.push_str(&summary(view));
     out.push('\n');
     out
+}
+
+/// One finding of the guardrails, on a line: the reason, and where it was found.
+#[must_use]
+pub fn finding(finding: &FindingRecord) -> String {
+    let parts = [Some(&finding.reason), finding.address.as_ref(), finding.path.as_ref()];
+    parts.into_iter().flatten().map(|part| inert(part)).collect::<Vec<_>>().join("  ")
 }
 
 /// One line that says how much is changed: `Plan: 1 to add, 2 to change, 0 to destroy, 1 to replace.`

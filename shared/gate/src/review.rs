@@ -279,7 +279,7 @@ pub fn automatically_approved(run: &Run) -> bool {
         && Some(decision.projection) == projection
         && reviewed
         && run.guardrails.as_ref().and_then(Eligible::recorded).is_some()
-        && run.pinned.as_ref().is_some_and(|pinned| pinned.spec.automatic_approval && !pinned.spec.manages_gate)
+        && run.pinned.as_ref().is_some_and(|pinned| pinned.spec.approves_automatically())
 }
 
 /// Somebody else's text on one line, inert, at most `most` characters long.

@@ -43,6 +43,12 @@ impl Timestamp {
         Self::from_unix_seconds(self.0 + i64::from(seconds)).unwrap_or(Self(253_402_300_799))
     }
 
+    /// The moment `seconds` earlier; `self` where that is before 1970.
+    #[must_use]
+    pub fn minus_seconds(self, seconds: u32) -> Self {
+        Self::from_unix_seconds(self.0 - i64::from(seconds)).unwrap_or(self)
+    }
+
     /// Whole seconds from `self` until `later`, 0 where that is past.
     #[must_use]
     pub fn seconds_until(self, later: Self) -> u32 {

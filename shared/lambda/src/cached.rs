@@ -28,6 +28,19 @@ impl<T: Clone> Cached<T> {
         held.as_ref().filter(|(at, _)| at.elapsed() < at_most).map(|(_, value)| value.clone())
     }
 
+    /// The value, if it was read less than `at_most` ago, else as `read` gives it now, which is kept.
+    ///
+    /// # Errors
+    /// It was to be read, and could not be.
+    pub async fn get_or_read<E>(&self, at_most: Duration, read: impl AsyncFnOnce() -> Result<T, E>) -> Result<T, E> {
+        if let Some(value) = self.get(at_most) {
+            return Ok(value);
+        }
+        let value = read().await?;
+        self.put(value.clone());
+        Ok(value)
+    }
+
     /// Forgets the value: it is known not to be good any more.
     pub fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;

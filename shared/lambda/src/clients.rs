@@ -1,5 +1,6 @@
 //! The stores that a function works on, made once a process. What a function's role may do of it is IAM's to say.
 
+use aws_config::SdkConfig;
 use plangate_gate::ids::WorkspaceId;
 use plangate_record::aws::{
     self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, SsmParameters, StepFunctions,
@@ -7,15 +8,14 @@ use plangate_record::aws::{
 
 use crate::settings::{self, MissingSetting};
 
-/// All stores. A client costs nothing until it is used.
+/// What most functions work on. What only a few do is made when they ask for it: who does not ask has not even its code.
 #[derive(Debug)]
 pub struct Clients {
+    config: SdkConfig,
     /// The table and the audit table.
     pub store: DynamoStore,
     /// The exchange bucket.
     pub objects: S3Objects,
-    /// The locked bucket of the audit.
-    pub archive: S3Objects,
     /// The two state machines.
     pub workflow: StepFunctions,
     /// The runners' cluster.
@@ -24,10 +24,6 @@ pub struct Clients {
     pub logs: CloudWatchLogs,
     /// The order key.
     pub signer: KmsSigner,
-    /// Secrets of the gate's own.
-    pub parameters: SsmParameters,
-    /// The reviewers that workspaces name.
-    pub reviewers: AwsReviewers,
     /// The role that administers before there are principals.
     pub administrator: String,
 }
@@ -52,7 +48,6 @@ impl Clients {
                 settings::required("PLANGATE_AUDIT_TABLE")?,
             ),
             objects: S3Objects::new(aws_sdk_s3::Client::new(&config), settings::required("PLANGATE_BUCKET")?),
-            archive: S3Objects::new(aws_sdk_s3::Client::new(&config), settings::named("PLANGATE_ARCHIVE")),
             workflow: StepFunctions::new(
                 aws_sdk_sfn::Client::new(&config),
                 settings::named("PLANGATE_MACHINE_PLAN_ONLY"),
@@ -61,19 +56,34 @@ impl Clients {
             logs: CloudWatchLogs::new(aws_sdk_cloudwatchlogs::Client::new(&config), tasks.clone(), group),
             tasks,
             signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), settings::named("PLANGATE_ORDER_KEY")),
-            parameters: SsmParameters::new(aws_sdk_ssm::Client::new(&config)),
-            reviewers: AwsReviewers::new(
-                aws_sdk_bedrockruntime::Client::new(&config),
-                aws_sdk_lambda::Client::new(&config),
-                random,
-            ),
             administrator: settings::named("PLANGATE_ADMINISTRATOR"),
+            config,
         })
+    }
+
+    /// The locked bucket of the audit.
+    #[must_use]
+    pub fn archive(&self) -> S3Objects {
+        S3Objects::new(aws_sdk_s3::Client::new(&self.config), settings::named("PLANGATE_ARCHIVE"))
+    }
+
+    /// Secrets of the gate's own.
+    #[must_use]
+    pub fn parameters(&self) -> SsmParameters {
+        SsmParameters::new(aws_sdk_ssm::Client::new(&self.config))
+    }
+
+    /// The reviewers that workspaces name.
+    #[must_use]
+    pub fn reviewers(&self) -> AwsReviewers {
+        let bedrock = aws_sdk_bedrockruntime::Client::new(&self.config);
+        AwsReviewers::new(bedrock, aws_sdk_lambda::Client::new(&self.config), random)
     }
 }
 
-/// Draws 16 random bytes from the system.
-pub(crate) fn random() -> Option<[u8; 16]> {
+/// Draws 16 random bytes from the system; none where it has none to give.
+#[must_use]
+pub fn random() -> Option<[u8; 16]> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok().map(|()| bytes)
 }

@@ -2,6 +2,7 @@
 
 mod cached;
 mod clients;
+pub mod gateway;
 mod settings;
 
 use std::future::Future;
@@ -17,7 +18,7 @@ use plangate_reviewer::function::{self, ReviewAnswer, ReviewRequest};
 use serde::{Deserialize, Serialize};
 
 pub use cached::Cached;
-pub use clients::{Clients, WorkspaceClients};
+pub use clients::{Clients, WorkspaceClients, random};
 pub use settings::{MissingSetting, named};
 
 /// The most bytes that the workflow's input to a function may have.
@@ -148,7 +149,7 @@ where
     let handle = &handle;
     serve_over(WorkspaceClients::from_environment().await?, move |clients, event: serde_json::Value, _| async move {
         let request = input_within(&event, function::REQUEST_LIMIT)?;
-        Ok(handle(clients, request, Live::new(clients::random)).await)
+        Ok(handle(clients, request, Live::new(random)).await)
     })
     .await
 }

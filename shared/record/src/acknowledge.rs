@@ -31,11 +31,7 @@ pub async fn acknowledge(
     now: Timestamp,
 ) -> Result<(), Error> {
     caller.require(Action::Administer, Some(workspace))?;
-    let note = &request.note;
-    if note.trim().is_empty() || note.chars().count() > 1000 || note.chars().any(char::is_control) {
-        let message = "`note` is 1 to 1000 characters without control characters";
-        return Err(Refusal::new(Reason::InvalidRequest, message).into());
-    }
+    Refusal::unless_said("note", &request.note)?;
     let refuse = |message: &str| Error::from(Refusal::new(Reason::NothingToAcknowledge, message));
     let actor = caller.actor().clone();
     let remembered = Remembered::new(caller.person(), &request.request_id, &(workspace, request), now)?;
@@ -72,7 +68,7 @@ pub async fn acknowledge(
         writes.push(lock.put()?);
         writes.push(remembered.write("acknowledged")?);
         let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
-        ledger.append(now, &actor, What::LockAcknowledged { note: note.clone(), run: request.run.clone() })?;
+        ledger.append(now, &actor, What::LockAcknowledged { note: request.note.clone(), run: request.run.clone() })?;
         writes.extend(ledger.writes()?);
         if attempts.settle(store.transact(writes).await).await?.is_some() {
             return wake_holder(store, workflow, workspace).await;

@@ -51,7 +51,6 @@ pub async fn admit(
                 finish(store, row, ending, now).await?
             }
             Status::Proposed => {
-                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 let mut writes = Vec::new();
                 let mut parked = false;
                 let mut lock = LockRow::load(store, &row.run.workspace).await?;
@@ -77,6 +76,7 @@ pub async fn admit(
                     }
                     writes.push(lock.put()?);
                 }
+                let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 if parked {
                     row.run.step(Status::Queued, now)?;
                     chain.append(now, &actor, What::RunQueued { place: row.run.queued_as.unwrap_or_default() })?;
@@ -93,7 +93,9 @@ pub async fn admit(
                 store.transact(vec![write]).await
             }
             // Admitted, and frozen before its plan was ordered.
-            Status::Planning if row.run.plan_order.is_none() && frozen(store, &row).await? => {
+            Status::Planning
+                if row.run.plan_order.is_none() && freeze::over(store, &row.run.workspace).await?.is_some() =>
+            {
                 let Some(write) = waits(&mut row, token, now)? else { return Ok(Admission::Parked) };
                 store.transact(vec![write]).await
             }
@@ -110,13 +112,7 @@ pub async fn admit(
 /// The write that leaves the token of a run that waits; none where it stands already, or a later call waits: then this
 /// one was given up.
 fn waits(row: &mut RunRow, token: &str, now: Timestamp) -> Result<Option<Write>, Error> {
-    let waits_already = row.token.as_deref() == Some(token) || !row.wait_with(token, now);
-    if waits_already { Ok(None) } else { row.put().map(Some) }
-}
-
-async fn frozen(store: &dyn Store, row: &RunRow) -> Result<bool, Error> {
-    let lock = LockRow::load(store, &row.run.workspace).await?;
-    Ok(freeze::stands(store, &lock).await?.is_some())
+    if row.wait_with(token, now) { row.put().map(Some) } else { Ok(None) }
 }
 
 /// Whether the bundle that was proposed is there, whole, by S3's own checksum (`R4`).

@@ -1,7 +1,7 @@
 //! The archive of events in the locked bucket: what the table's stream tells is written there once, and what does not
 //! fit is written down beside it (`R52`). Streams last a day: what they lost is filled in from the table.
 
-use plangate_gate::audit::archive::{Tampering, TamperingKind, TamperingSchema, event_key};
+use plangate_gate::audit::archive::{Tampering, TamperingKind, TamperingSchema, event_key, parse_place, place_key};
 use plangate_gate::audit::{AuditEvent, Chain, EVENT_LIMIT};
 use plangate_gate::digest::Digest;
 use plangate_gate::time::Timestamp;
@@ -114,8 +114,7 @@ async fn take(objects: &dyn Objects, change: &Change, archived: &mut Archived) -
 /// The chain and place of an item's keys, if they are those of an event.
 fn place(pk: &str, sk: &str) -> Option<(Chain, u64)> {
     let chain: Chain = pk.parse().ok()?;
-    let seq: u64 = sk.parse().ok()?;
-    (seq > 0 && format!("{seq:010}") == sk).then_some((chain, seq))
+    Some((chain, parse_place(sk)?))
 }
 
 /// The bytes of an image, if their digest is the one beside them.
@@ -234,6 +233,6 @@ fn seen(
     after: Option<Digest>,
     found: Option<String>,
 ) -> Tampering {
-    let (schema, pk, sk) = (TamperingSchema::V1, chain.to_string(), format!("{seq:010}"));
+    let (schema, pk, sk) = (TamperingSchema::V1, chain.to_string(), place_key(seq));
     Tampering { schema, kind, pk, sk, before, after, found, stream_record: None }
 }

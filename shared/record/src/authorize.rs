@@ -45,26 +45,29 @@ pub async fn authorize(
     let mut attempts = Attempts::new(run.as_str());
     loop {
         let mut row = RunRow::load(store, run).await?;
+        match row.run.status {
+            Status::Applying => return order(store, objects, signer, &row.run).await,
+            Status::AwaitingApproval if !row.run.plan_expired(now) => return Err(Error::NotApproved),
+            Status::AwaitingApproval | Status::Approved => {}
+            status => return Err(not_ready(status)),
+        }
         let lock = LockRow::load(store, &row.run.workspace).await?;
         let ending = match row.run.status {
-            Status::Applying => return order(store, objects, signer, &row.run).await,
-            Status::AwaitingApproval if row.run.plan_expired(now) => Some(Ending::new(Status::Expired, actor.clone())),
-            Status::AwaitingApproval => return Err(Error::NotApproved),
-            Status::Approved if row.run.kind != Kind::Applicable => {
+            Status::AwaitingApproval => Some(Ending::new(Status::Expired, actor.clone())),
+            _ if row.run.kind != Kind::Applicable => {
                 let detail = "the record's kind is not one that may be applied";
                 Some(Ending::failed(failure(FailureReason::KindMismatch, detail), actor.clone()))
             }
-            Status::Approved if row.run.plan_expired(now) => {
+            _ if row.run.plan_expired(now) => {
                 let detail = "the plan expired after it was approved";
                 Some(Ending::failed(failure(FailureReason::PlanExpired, detail), actor.clone()))
             }
-            Status::Approved if !lock.lock.held_by(run, row.run.fence) => {
+            _ if !lock.lock.held_by(run, row.run.fence) => {
                 let detail = "the run does not hold its workspace's lock";
                 Some(Ending::failed(failure(FailureReason::LockLost, detail), actor.clone()))
             }
-            Status::Approved if freeze::stands(store, &lock).await?.is_some() => return Err(Error::Frozen),
-            Status::Approved => None,
-            status => return Err(not_ready(status)),
+            _ if freeze::stands(store, &lock).await?.is_some() => return Err(Error::Frozen),
+            _ => None,
         };
         let outcome = match ending {
             Some(ending) => {
@@ -117,7 +120,7 @@ async fn check_decision(store: &dyn Store, run: &Run) -> Result<(), Error> {
     }
     if decision.by == Actor::Automatic || decision.surface == Surface::Automatic {
         let (_, workspace) = documents::workspace(store, &run.workspace).await?;
-        if !automatically_approved(run) || !workspace.automatic_approval || workspace.manages_gate {
+        if !automatically_approved(run) || !workspace.approves_automatically() {
             return Err(invalid("nothing allows an approval of it without a person"));
         }
     }

@@ -5,7 +5,7 @@ use plangate_gate::digest::Digest;
 use plangate_gate::ids::RunId;
 use plangate_gate::run::{DecisionRecord, Surface};
 use plangate_gate::time::Timestamp;
-use plangate_wire::{DecisionRequest, Reason};
+use plangate_wire::DecisionRequest;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Caller;
@@ -57,10 +57,14 @@ pub async fn heard_first(
 }
 
 /// What came of an action.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Answer {
     /// It is the decision.
-    Decided(Box<DecisionRecord>),
+    Decided {
+        /// The decision.
+        decision: Box<DecisionRecord>,
+    },
     /// It was refused.
     Refused(Refusal),
 }
@@ -71,23 +75,7 @@ struct Acted {
     /// When it was heard first: the decision is of that moment, however often it is told of.
     at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    came_to: Option<CameTo>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-enum CameTo {
-    Decided { decision: Box<DecisionRecord> },
-    Refused { reason: Reason, message: String, details: serde_json::Value },
-}
-
-impl From<CameTo> for Answer {
-    fn from(came_to: CameTo) -> Self {
-        match came_to {
-            CameTo::Decided { decision } => Self::Decided(decision),
-            CameTo::Refused { reason, message, details } => Self::Refused(Refusal { reason, message, details }),
-        }
-    }
+    came_to: Option<Answer>,
 }
 
 /// Decides as [`crate::decide::decide`], once for each `action`: told of again, it is answered as before.
@@ -117,7 +105,7 @@ pub async fn decide_once(
         if let Some(item) = store.get(&key).await? {
             let acted: Acted = rows::read(&item)?;
             match acted.came_to {
-                Some(came_to) => return Ok(came_to.into()),
+                Some(came_to) => return Ok(came_to),
                 None => break (acted.at, item.version),
             }
         }
@@ -127,8 +115,8 @@ pub async fn decide_once(
         }
     };
     let came_to = match decide_as_of(store, workflow, caller, run, request, surface, at, now).await {
-        Ok((_, decision)) => CameTo::Decided { decision: Box::new(decision) },
-        Err(Error::Refused(Refusal { reason, message, details })) => CameTo::Refused { reason, message, details },
+        Ok((_, decision)) => Answer::Decided { decision: Box::new(decision) },
+        Err(Error::Refused(refusal)) => Answer::Refused(refusal),
         Err(error) => return Err(error),
     };
     // What was decided stands; that it is remembered is for those who hear of it again. Somebody may have been faster.
@@ -136,7 +124,7 @@ pub async fn decide_once(
     if let Err(error) = store.transact(vec![remembered]).await {
         tracing::warn!(%run, %error, "what came of an action was not remembered");
     }
-    Ok(came_to.into())
+    Ok(came_to)
 }
 
 /// Something to tell one person alone.

@@ -1,7 +1,7 @@
 //! Withdrawing a run before it is applied.
 
 use plangate_gate::audit::{Chain, What};
-use plangate_gate::documents::Action;
+use plangate_gate::documents::{Action, WORDS_LIMIT, plain};
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::{CancelRecord, Run};
@@ -29,8 +29,7 @@ pub async fn cancel(
     request: &CancelRequest,
     now: Timestamp,
 ) -> Result<Run, Error> {
-    let bad = |text: &String| text.chars().count() > 1000 || text.chars().any(char::is_control);
-    if request.reason.as_ref().is_some_and(bad) {
+    if !request.reason.as_deref().is_none_or(|text| text.is_empty() || plain(text, WORDS_LIMIT)) {
         let message = "`reason` is at most 1000 characters without control characters";
         return Err(Refusal::new(Reason::InvalidRequest, message).into());
     }

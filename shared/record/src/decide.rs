@@ -51,13 +51,9 @@ pub async fn request_approval(
                 chain.append(now, &actor, what)?;
                 writes.extend(chain.writes()?);
             }
-            Status::AwaitingApproval if row.token.as_deref() == Some(token) => return Ok(()),
             Status::AwaitingApproval => {}
-            Status::Approved if !row.run.plan_expired(now) && frozen(store, &row.run).await? => {
-                if row.token.as_deref() == Some(token) {
-                    return Ok(());
-                }
-            }
+            Status::Approved
+                if !row.run.plan_expired(now) && freeze::over(store, &row.run.workspace).await?.is_some() => {}
             // Decided, or ended: nothing to wait for. The next step reads the record.
             status if status == Status::Approved || status.is_terminal() => {
                 workflow.wake(token).await?;
@@ -66,17 +62,12 @@ pub async fn request_approval(
             status => return Err(not_ready(status)),
         }
         if !row.wait_with(token, now) {
-            // A later call waits already: this one was given up.
+            // It waits already, or a later call does: then this one was given up.
             return Ok(());
         }
         writes.push(row.put()?);
         attempts.settle(store.transact(writes).await).await?;
     }
-}
-
-async fn frozen(store: &dyn Store, run: &Run) -> Result<bool, Error> {
-    let lock = LockRow::load(store, &run.workspace).await?;
-    Ok(freeze::stands(store, &lock).await?.is_some())
 }
 
 /// Decides on a run, on behalf of `caller`. The first decision that the table takes is the decision (`R46`); who comes
@@ -138,13 +129,10 @@ pub(crate) async fn decide_as_of(
             }
             return Ok((row.run, decision));
         }
-        let (current, unchanged) = documents::workspace_and_check(store, &row.run.workspace).await?;
+        let (_, current, unchanged) = documents::workspace_and_check(store, &row.run.workspace).await?;
         let distinct =
             current.distinct_approver || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
-        let lock = LockRow::load(store, &row.run.workspace).await?;
-        let frozen = freeze::stands(store, &lock).await?.filter(|_| request.decision == Choice::Approve);
-        let refusal = refused(&row.run, caller, request, distinct, now);
-        if let Some(refusal) = refusal.or_else(|| frozen.as_ref().map(freeze::refusal)) {
+        if let Some(refusal) = refused(&row.run, caller, request, distinct, now) {
             record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
             return Err(refusal.into());
         }
@@ -157,7 +145,14 @@ pub(crate) async fn decide_as_of(
                 ending.with.extend([taken(run, &decision)?, unchanged]);
                 finish(store, changed, ending, now).await?
             }
-            Choice::Approve => approve(store, row.clone(), &decision, None, [unchanged, lock.check()], now).await?,
+            Choice::Approve => {
+                let lock = LockRow::load(store, &row.run.workspace).await?;
+                if let Some(refusal) = freeze::stands(store, &lock).await?.as_ref().map(freeze::refusal) {
+                    record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
+                    return Err(refusal.into());
+                }
+                approve(store, row.clone(), &decision, None, [unchanged, lock.check()], now).await?
+            }
         };
         if attempts.settle(outcome).await?.is_some() {
             if let Some(token) = &row.token {
@@ -234,13 +229,12 @@ async fn approve(
 
 /// The reason that a decider gave, if it is fit to be kept.
 fn reason(request: &DecisionRequest) -> Result<Option<String>, Refusal> {
-    let bad = |message: &str| Err(Refusal::new(Reason::InvalidRequest, message));
     match &request.reason {
-        Some(text) if text.trim().is_empty() || text.chars().count() > 1000 || text.chars().any(char::is_control) => {
-            bad("`reason` is 1 to 1000 characters without control characters")
+        Some(text) => Refusal::unless_said("reason", text).map(|()| request.reason.clone()),
+        None if request.decision == Choice::Reject => {
+            Err(Refusal::new(Reason::InvalidRequest, "a rejection says why: give a `reason`"))
         }
-        None if request.decision == Choice::Reject => bad("a rejection says why: give a `reason`"),
-        given => Ok(given.clone()),
+        None => Ok(None),
     }
 }
 

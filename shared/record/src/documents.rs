@@ -3,7 +3,7 @@
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
-use plangate_gate::documents::{DocumentKind, GrantSpec, PrincipalSpec, SPEC_LIMIT, SpecError, WorkspaceSpec};
+use plangate_gate::documents::{DocumentKind, GrantSpec, PrincipalSpec, SPEC_LIMIT, SpecError, WorkspaceSpec, plain};
 use plangate_gate::ids::{DocumentId, Person, WorkspaceId};
 use plangate_gate::policy::Policy;
 use plangate_gate::run::Actor;
@@ -114,19 +114,22 @@ fn no_workspace() -> Error {
     Error::RecordInvalid { what: "a workspace", error: "it is not there".to_owned() }
 }
 
-/// Reads a workspace's spec, and gives the check that it has not changed since.
-pub(crate) async fn workspace_and_check(store: &dyn Store, id: &WorkspaceId) -> Result<(WorkspaceSpec, Write), Error> {
-    let (_, spec, unchanged) = workspace_etag_and_check(store, id).await?;
-    Ok((spec, unchanged))
-}
-
-/// The same with the document's etag.
-pub(crate) async fn workspace_etag_and_check(
+/// Reads a workspace's spec with its etag, and gives the check that it has not changed since.
+pub(crate) async fn workspace_and_check(
     store: &dyn Store,
     id: &WorkspaceId,
 ) -> Result<(String, WorkspaceSpec, Write), Error> {
     let (item, spec) = read_workspace(store, id).await?.ok_or_else(no_workspace)?;
     Ok((etag(&item), spec, Write::Check(item.key, item.version)))
+}
+
+/// Reads the spec of a workspace that somebody names who may know of it.
+///
+/// # Errors
+/// The table does not answer, there is no such workspace (a refusal), or its document is damaged.
+pub async fn known_workspace(store: &dyn Store, id: &WorkspaceId) -> Result<WorkspaceSpec, Error> {
+    let missing = || Refusal::new(Reason::NotFound, format!("there is no workspace `{id}`"));
+    Ok(find_workspace(store, id).await?.ok_or_else(missing)?)
 }
 
 /// Reads a policy, pins it under its digest, and gives the digest and the write that stores it (`R33`).
@@ -263,7 +266,7 @@ fn checked(kind: DocumentKind, id: &str, request: &DocumentPut) -> Result<Spec, 
     let refuse = |message: String| Error::from(Refusal::new(Reason::InvalidDocument, message));
     let field = |error: SpecError| refuse(error.to_string());
     for (name, text) in [("namespace", &request.namespace), ("owner", &request.owner)] {
-        if text.is_empty() || text.chars().count() > 128 || text.chars().any(char::is_control) {
+        if !plain(text, 128) {
             return Err(refuse(format!("`{name}` is 1 to 128 characters without control characters")));
         }
     }

@@ -1,15 +1,18 @@
 //! What can go wrong in a step of a run. The names are what the state machine matches.
 
+use plangate_gate::documents::{WORDS_LIMIT, plain};
 use plangate_gate::lifecycle::{Status, TransitionError};
 use plangate_gate::untrusted::UntrustedError;
 use plangate_wire::Reason;
+use serde::{Deserialize, Serialize};
 
 use crate::objects::ObjectError;
 use crate::store::StoreError;
 use crate::workflow::WorkflowError;
 
 /// A request that was understood and refused.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(deny_unknown_fields)]
 #[error("{message}")]
 pub struct Refusal {
     /// The stable reason.
@@ -24,6 +27,15 @@ impl Refusal {
     /// A refusal without details.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into(), details: serde_json::Value::Null }
+    }
+
+    /// A refusal of words that are not fit to be kept in `field`, if they are not.
+    pub(crate) fn unless_said(field: &str, text: &str) -> Result<(), Self> {
+        if !text.trim().is_empty() && plain(text, WORDS_LIMIT) {
+            return Ok(());
+        }
+        let message = format!("`{field}` is 1 to {WORDS_LIMIT} characters without control characters");
+        Err(Self::new(Reason::InvalidRequest, message))
     }
 
     /// The same with details.

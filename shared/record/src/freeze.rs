@@ -78,6 +78,14 @@ pub async fn stands(store: &dyn Store, lock: &LockRow) -> Result<Option<Frozen>,
     }
 }
 
+/// The same for a workspace whose lock has not been read, and for whoever writes nothing by it.
+///
+/// # Errors
+/// The table does not answer, or what stands there is damaged.
+pub(crate) async fn over(store: &dyn Store, workspace: &WorkspaceId) -> Result<Option<Frozen>, Error> {
+    stands(store, &LockRow::load(store, workspace).await?).await
+}
+
 /// All freezes that stand over a workspace, for people.
 ///
 /// # Errors
@@ -113,12 +121,7 @@ fn told(reason: Reason, word: &str, frozen: &Frozen) -> Refusal {
 /// Whether the caller may freeze and lift there, and what they say is fit to be kept.
 fn checked(caller: &Caller, scope: Option<&WorkspaceId>, request: &FreezeRequest) -> Result<(), Refusal> {
     caller.require(Action::Administer, scope)?;
-    let text = &request.reason;
-    if text.trim().is_empty() || text.chars().count() > 1000 || text.chars().any(char::is_control) {
-        let message = "`reason` is 1 to 1000 characters without control characters";
-        return Err(Refusal::new(Reason::InvalidRequest, message));
-    }
-    Ok(())
+    Refusal::unless_said("reason", &request.reason)
 }
 
 /// Freezes a workspace, or (none) the gate as a whole, on behalf of `caller`. Once this has answered, nothing there is
@@ -144,7 +147,7 @@ pub async fn freeze(
         }
         let (standing, place, chain) = match scope {
             Some(workspace) => {
-                exists(store, workspace).await?;
+                documents::known_workspace(store, workspace).await?;
                 let mut lock = LockRow::load(store, workspace).await?;
                 let standing = lock.lock.frozen.replace(frozen.clone());
                 (standing, lock.put()?, Chain::Workspace(workspace.clone()))
@@ -222,13 +225,14 @@ pub async fn lift(
         }
     }
     if let Some(workspace) = scope {
-        return wake_waiting(store, workflow, workspace).await;
+        let lock = LockRow::load(store, workspace).await?.lock.lock;
+        return wake_waiting(store, workflow, workspace, &lock).await;
     }
     let version = GateRow::load(store).await?.version;
     for workspace in workspaces(store).await? {
         // Written even where nobody waits: who has read that the gate is frozen reads again.
-        if rewrite_lock(store, &workspace, Some(&actor), Some(version), now).await?.is_some() {
-            wake_waiting(store, workflow, &workspace).await?;
+        if let Some(lock) = rewrite_lock(store, &workspace, Some(&actor), Some(version), now).await? {
+            wake_waiting(store, workflow, &workspace, &lock).await?;
         }
     }
     Ok(())
@@ -253,12 +257,6 @@ pub(crate) async fn resume(
     let lock = rewrite_lock(store, workspace, Some(&Actor::gate(function)), None, now).await?;
     wake_holder(store, workflow, workspace).await?;
     Ok(matches!(lock, Some(LockState::Held { .. })))
-}
-
-async fn exists(store: &dyn Store, workspace: &WorkspaceId) -> Result<(), Error> {
-    let missing = || Refusal::new(Reason::NotFound, format!("there is no workspace `{workspace}`"));
-    documents::find_workspace(store, workspace).await?.ok_or_else(missing)?;
-    Ok(())
 }
 
 /// Every workspace there is, read consistently.
@@ -307,10 +305,14 @@ async fn line_goes_on(
 }
 
 /// Wakes the runs of a workspace that a freeze has kept waiting. Hints: the sweeper finds whom these miss.
-async fn wake_waiting(store: &dyn Store, workflow: &dyn Workflow, workspace: &WorkspaceId) -> Result<(), Error> {
-    let lock = LockRow::load(store, workspace).await?;
+async fn wake_waiting(
+    store: &dyn Store,
+    workflow: &dyn Workflow,
+    workspace: &WorkspaceId,
+    lock: &LockState,
+) -> Result<(), Error> {
     let mut waiting = Vec::new();
-    if let LockState::Held { run } = &lock.lock.lock {
+    if let LockState::Held { run } = lock {
         waiting.push(RunRow::load(store, run).await?);
     }
     for item in store.list(&runs_list(workspace), None, true, WOKEN).await? {

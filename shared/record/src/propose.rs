@@ -46,11 +46,8 @@ pub async fn propose(
             return Ok(row.run);
         }
         if let Some(other) = &request.derived_from {
-            let known = match RunRow::load(store, other).await {
-                Err(Error::NoSuchRun) => false,
-                row => row?.run.workspace == request.workspace,
-            };
-            if !known {
+            let row = RunRow::find(store, other).await?;
+            if !row.is_some_and(|row| row.run.workspace == request.workspace) {
                 let message = format!("`derived_from` is not a run of the workspace `{}`", request.workspace);
                 return Err(Refusal::new(Reason::InvalidRequest, message).into());
             }

@@ -22,7 +22,7 @@ use plangate_reviewer::{Report, Reviewer, Submission};
 
 use crate::attempt::Attempts;
 use crate::decide::approve_automatically;
-use crate::documents::workspace_etag_and_check;
+use crate::documents::workspace_and_check;
 use crate::error::Error;
 use crate::freeze;
 use crate::guard::{Guarded, Route, seconds_left};
@@ -71,11 +71,10 @@ pub async fn review(
     let reviewer = reviewers.of(&row.run.workspace, run, &pinned.spec.reviewer);
     let submission = Submission { projection: &projection, policy: &pinned.spec.review_policy };
     let report = reviewer.review(&eligible, submission).await;
-    let (mut record, verdict) = judge(reviewer.binding(), report, submission, now);
     // A model takes its time; what is decided afterwards is decided then.
     let took = u32::try_from(begun.elapsed().as_millis().div_ceil(1000)).unwrap_or(u32::MAX);
     let now = now.plus_seconds(took);
-    record.at = now;
+    let (record, verdict) = judge(reviewer.binding(), report, submission, now);
 
     let mut attempts = Attempts::new(run.as_str());
     loop {
@@ -165,9 +164,8 @@ async fn ground(
     if run.plan_expired(now) {
         return Ok(Err(Cause::PlanExpired));
     }
-    let (etag, workspace, unchanged) = workspace_etag_and_check(store, &run.workspace).await?;
-    let enabled = workspace.automatic_approval && !workspace.manages_gate;
-    let Some(ground) = AutomaticApproval::of(eligible, verdict, enabled) else {
+    let (etag, workspace, unchanged) = workspace_and_check(store, &run.workspace).await?;
+    let Some(ground) = AutomaticApproval::of(eligible, verdict, workspace.approves_automatically()) else {
         return Ok(Err(Cause::AutomaticApprovalOff));
     };
     let lock = LockRow::load(store, &run.workspace).await?;

@@ -80,8 +80,15 @@ impl RunRow {
     /// # Errors
     /// The table does not answer, there is no such run, or its record is damaged.
     pub async fn load(store: &dyn Store, run: &RunId) -> Result<Self, Error> {
-        let item = store.get(&run_key(run)).await?.ok_or(Error::NoSuchRun)?;
-        Self::from_item(&item)
+        Self::find(store, run).await?.ok_or(Error::NoSuchRun)
+    }
+
+    /// Reads a run, if there is one.
+    ///
+    /// # Errors
+    /// The table does not answer, or the record is damaged.
+    pub async fn find(store: &dyn Store, run: &RunId) -> Result<Option<Self>, Error> {
+        store.get(&run_key(run)).await?.as_ref().map(Self::from_item).transpose()
     }
 
     /// Reads a run from its item.
@@ -95,9 +102,10 @@ impl RunRow {
     }
 
     /// Leaves the token of a function that was called at `now`, if no later call has left another: one that the workflow
-    /// gave up may still go on, and nobody waits with its token any more. Tells whether it did.
+    /// gave up may still go on, and nobody waits with its token any more. Tells whether it did: not where it stands already.
     pub(crate) fn wait_with(&mut self, token: &str, now: Timestamp) -> bool {
-        if self.token.is_some() && self.token_at.is_some_and(|at| at > now) {
+        let later = self.token.is_some() && self.token_at.is_some_and(|at| at > now);
+        if later || self.token.as_deref() == Some(token) {
             return false;
         }
         self.token = Some(token.to_owned());

@@ -10,7 +10,7 @@ use crate::conclude::conclude;
 use crate::error::Error;
 use crate::freeze;
 use crate::objects::Objects;
-use crate::rows::{LockRow, RunRow, run_key};
+use crate::rows::{RunRow, run_key};
 use crate::store::{Key, Store};
 use crate::tasks::Tasks;
 use crate::workflow::{Execution, Workflow};
@@ -150,8 +150,7 @@ async fn see_to(
             let asleep = match status {
                 Status::AwaitingApproval | Status::Approved if run.plan_expired(now) => true,
                 Status::Proposed | Status::Planning | Status::Approved if row.token.is_some() => {
-                    let lock = LockRow::load(store, &run.workspace).await?;
-                    freeze::stands(store, &lock).await?.is_none()
+                    freeze::over(store, &run.workspace).await?.is_none()
                 }
                 _ => false,
             };

@@ -34,13 +34,13 @@ pub struct Witnessed {
 /// AWS does not answer, or an end is damaged.
 pub async fn witness(store: &dyn Store, objects: &dyn Objects, now: Timestamp) -> Result<Witnessed, Error> {
     let (before, since) = match last(objects).await? {
-        0 => (None, back(now, FIRST)),
+        0 => (None, now.minus_seconds(FIRST)),
         seq => {
             let bytes = objects.get(&witness_key(seq), None, WITNESS_LIMIT as u64).await?;
             let bytes = bytes.map(|object| object.bytes).unwrap_or_default();
             // One that cannot be read is not a reason to write no more; whoever verifies will find it.
-            let at = Witness::parse(&bytes).map_or(back(now, FIRST), |witness| witness.at);
-            (Some(ChainHead { seq, digest: Digest::of(&bytes) }), back(at, OVERLAP))
+            let at = Witness::parse(&bytes).map_or(now.minus_seconds(FIRST), |witness| witness.at);
+            (Some(ChainHead { seq, digest: Digest::of(&bytes) }), at.minus_seconds(OVERLAP))
         }
     };
     let moved = moved_since(store, since, now).await?;
@@ -49,10 +49,6 @@ pub async fn witness(store: &dyn Store, objects: &dyn Objects, now: Timestamp) -
     let outcome = objects.put_new(&witness_key(witness.seq), witness.to_bytes()?.into_bytes()).await?;
     let written = matches!(outcome, PutOutcome::Written { .. });
     Ok(Witnessed { seq: witness.seq, heads: witness.heads.len(), written })
-}
-
-fn back(at: Timestamp, seconds: u32) -> Timestamp {
-    Timestamp::from_unix_seconds(at.unix_seconds() - i64::from(seconds)).unwrap_or(at)
 }
 
 /// The place of the last witness; 0 if there is none. They stand without a gap, so it is looked for by halves.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::ask::{Answer, Failure, Model};
+use crate::ask::{Answer, Model, only_call};
 use crate::http::{Key, join, post};
 use crate::prompt::{Prompt, TOOL_NAME, tool_description, tool_schema};
 
@@ -43,7 +43,7 @@ impl Model for Anthropic {
         &self.model
     }
 
-    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Failure> {
+    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Cause> {
         let body = json!({
             "model": self.model,
             "max_tokens": tokens,
@@ -89,17 +89,14 @@ struct Usage {
     cache_read_input_tokens: Option<u64>,
 }
 
-fn read(bytes: &[u8]) -> Result<Answer, Failure> {
+fn read(bytes: &[u8]) -> Result<Answer, Cause> {
     let message: Message<'_> = serde_json::from_slice(bytes).map_err(|_| Cause::AnswerMalformed)?;
     let tokens = message.usage.as_ref().map(|usage| {
         let cached =
             usage.cache_creation_input_tokens.unwrap_or(0).saturating_add(usage.cache_read_input_tokens.unwrap_or(0));
         Tokens { input: usage.input_tokens.saturating_add(cached), output: usage.output_tokens }
     });
-    match verdict(&message) {
-        Ok(verdict) => Ok(Answer { verdict, model: message.model, tokens }),
-        Err(cause) => Err(Failure { cause, model: message.model, tokens }),
-    }
+    Ok(Answer { verdict: verdict(&message), model: message.model, tokens })
 }
 
 fn verdict(message: &Message<'_>) -> Result<String, Cause> {
@@ -110,17 +107,7 @@ fn verdict(message: &Message<'_>) -> Result<String, Cause> {
         _ => return Err(Cause::AnswerMalformed),
     }
     let calls: Vec<&Block<'_>> = message.content.iter().filter(|block| block.kind == "tool_use").collect();
-    let call = match calls.as_slice() {
-        [] => return Err(Cause::NoCall),
-        [call] => call,
-        _ => return Err(Cause::SeveralCalls),
-    };
-    if message.content.len() > 1 {
-        return Err(Cause::TextBesideCall);
-    }
-    if call.name.as_deref() != Some(TOOL_NAME) {
-        return Err(Cause::OtherCall);
-    }
+    let call = only_call(&calls, message.content.len(), |call| call.name.as_deref())?;
     // Nobody else ends with a call that is meant.
     if message.stop_reason.as_deref() != Some("tool_use") {
         return Err(Cause::AnswerMalformed);

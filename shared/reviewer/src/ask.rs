@@ -7,7 +7,7 @@ use plangate_gate::documents::Budgets;
 use plangate_gate::guardrails::Eligible;
 use plangate_gate::review::{Cause, ModelRecord, Tokens};
 
-use crate::prompt::{Prompt, prompt_record};
+use crate::prompt::{Prompt, TOOL_NAME, prompt_record};
 use crate::{Report, Reviewer, Submission};
 
 /// The most tokens that a model may write. A verdict of the greatest size that is read has fewer.
@@ -19,31 +19,29 @@ const LEAST_TIME: Duration = Duration::from_secs(1);
 /// How long it waits before the second attempt; twice as long before each further one.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a model answered: the exact text of the one call of the verdict's tool.
+/// What a model answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The text.
-    pub verdict: String,
+    /// The exact text of the one call of the verdict's tool, or why there is none.
+    pub verdict: Result<String, Cause>,
     /// The model that says that it answered.
     pub model: Option<String>,
     /// What was used, where the answer tells.
     pub tokens: Option<Tokens>,
 }
 
-/// Why there is no such answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    /// Why.
-    pub cause: Cause,
-    /// The model that says that it answered.
-    pub model: Option<String>,
-    /// What was used all the same, where the answer tells.
-    pub tokens: Option<Tokens>,
-}
-
-impl From<Cause> for Failure {
-    fn from(cause: Cause) -> Self {
-        Self { cause, model: None, tokens: None }
+/// The only call of an answer, if it is of the verdict's tool and there is nothing beside it: an answer of `blocks` in
+/// all, the `calls` among them.
+///
+/// # Errors
+/// Why it is no such answer.
+pub fn only_call<C>(calls: &[C], blocks: usize, name: impl Fn(&C) -> Option<&str>) -> Result<&C, Cause> {
+    match calls {
+        [] => Err(Cause::NoCall),
+        [_] if blocks > 1 => Err(Cause::TextBesideCall),
+        [call] if name(call) == Some(TOOL_NAME) => Ok(call),
+        [_] => Err(Cause::OtherCall),
+        _ => Err(Cause::SeveralCalls),
     }
 }
 
@@ -57,8 +55,8 @@ pub trait Model: Send + Sync {
     fn id(&self) -> &str;
 
     /// Asks once, with the verdict's tool as the only one and its call forced; at most `tokens` are written, and all is
-    /// over `within` that time.
-    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Failure>;
+    /// over `within` that time. A cause where there was no answer.
+    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Cause>;
 }
 
 /// What a review has of the world around it besides its model.
@@ -161,24 +159,22 @@ pub async fn ask(
         report.attempts += 1;
         // A binding that forgets the time is left behind.
         let called = tokio::time::timeout(left + LEAST_TIME, model.call(&prompt, most, left)).await;
-        let outcome = called.unwrap_or_else(|_| Err(Cause::TimedOut.into()));
-        let (told, tokens) = match &outcome {
-            Ok(answer) => (&answer.model, answer.tokens),
-            Err(failure) => (&failure.model, failure.tokens),
-        };
+        let called = called.unwrap_or(Err(Cause::TimedOut));
+        let unanswered = |cause| Answer { verdict: Err(cause), model: None, tokens: None };
+        let Answer { verdict, model: told, tokens } = called.unwrap_or_else(unanswered);
         if let (Some(told), Some(record)) = (told, &mut report.model) {
-            record.answered = Some(told.clone());
+            record.answered = Some(told);
         }
         if let Some(tokens) = tokens {
             report.tokens = Some(report.tokens.unwrap_or_default().and(tokens));
         }
         // What nobody counted may have been used all the same.
         spent += tokens.map_or(prompt.tokens() + most, Tokens::total);
-        match outcome {
+        match verdict {
             Ok(_) if tokens.is_some() && spent > u64::from(budgets.tokens) => break Err(Cause::TokenBudget),
             Ok(_) if passed() > within => break Err(Cause::TimedOut),
-            Ok(answer) => break Ok(answer.verdict),
-            Err(Failure { cause, .. }) => {
+            Ok(text) => break Ok(text),
+            Err(cause) => {
                 let again = matches!(cause, Cause::Unavailable | Cause::Throttled | Cause::TimedOut);
                 if !again || report.attempts >= budgets.attempts {
                     break Err(cause);

@@ -51,7 +51,6 @@ fn send(url: &str, headers: Vec<(&'static str, HeaderValue)>, body: &[u8], withi
     let agent: Agent = Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
-        .max_redirects_will_error(false)
         .proxy(None)
         .timeout_global(Some(within))
         .user_agent(concat!("plangate/", env!("CARGO_PKG_VERSION")))

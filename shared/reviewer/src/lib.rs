@@ -16,7 +16,7 @@ use plangate_gate::guardrails::Eligible;
 use plangate_gate::review::{Cause, ModelRecord, PromptRecord, Tokens};
 
 pub use anthropic::Anthropic;
-pub use ask::{Answer, Failure, Live, Model, Modelled, Surroundings, ask};
+pub use ask::{Answer, Live, Model, Modelled, Surroundings, ask, only_call};
 pub use http::Key;
 pub use openai::OpenAi;
 pub use prompt::{PROMPT_VERSION, Prompt, TOOL_NAME, prompt_record, tool_description, tool_schema};

@@ -7,7 +7,7 @@ use plangate_gate::review::{Cause, Tokens};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ask::{Answer, Failure, Model};
+use crate::ask::{Answer, Model};
 use crate::http::{Key, join, post};
 use crate::prompt::{Prompt, TOOL_NAME, tool_description, tool_schema};
 
@@ -37,7 +37,7 @@ impl Model for OpenAi {
         &self.model
     }
 
-    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Failure> {
+    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Cause> {
         let function = json!({ "name": TOOL_NAME, "description": tool_description(), "parameters": tool_schema() });
         let body = json!({
             "model": self.model,
@@ -100,7 +100,7 @@ struct Usage {
     completion_tokens: u64,
 }
 
-fn read(bytes: &[u8]) -> Result<Answer, Failure> {
+fn read(bytes: &[u8]) -> Result<Answer, Cause> {
     let completion: Completion = serde_json::from_slice(bytes).map_err(|_| Cause::AnswerMalformed)?;
     let Completion { model, choices, usage } = completion;
     let tokens = usage.map(|usage| Tokens { input: usage.prompt_tokens, output: usage.completion_tokens });
@@ -109,10 +109,7 @@ fn read(bytes: &[u8]) -> Result<Answer, Failure> {
         Err(choices) if choices.is_empty() => Err(Cause::NoCall),
         Err(_) => Err(Cause::SeveralCalls),
     };
-    match verdict {
-        Ok(verdict) => Ok(Answer { verdict, model, tokens }),
-        Err(cause) => Err(Failure { cause, model, tokens }),
-    }
+    Ok(Answer { verdict, model, tokens })
 }
 
 fn verdict(choice: Choice) -> Result<String, Cause> {

@@ -1,4 +1,4 @@
-//! Calls of Slack's Web API: bounded in time and size, and each failure of one of two kinds. They block.
+//! Calls of Slack's Web API: bounded in time and size, and each failure of one of two kinds.
 
 use std::time::Duration;
 
@@ -118,12 +118,12 @@ impl Client {
     ///
     /// # Errors
     /// Slack did not, or nobody knows whether it did.
-    pub fn post(&self, channel: &str, message: &Message) -> Result<String, CallError> {
+    pub async fn post(&self, channel: &str, message: &Message) -> Result<String, CallError> {
         let body = json!({
             "channel": channel, "text": message.text, "blocks": message.blocks, "parse": "none", "link_names": false,
             "unfurl_links": false, "unfurl_media": false
         });
-        let answer = self.call("chat.postMessage", &body)?;
+        let answer = self.call("chat.postMessage", &body).await?;
         let named = |ts: &String| (1..=64).contains(&ts.len()) && ts.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         answer.ts.filter(named).ok_or_else(|| CallError::later("no_timestamp"))
     }
@@ -132,43 +132,50 @@ impl Client {
     ///
     /// # Errors
     /// Slack did not, or nobody knows whether it did.
-    pub fn update(&self, channel: &str, posted: &str, message: &Message) -> Result<(), CallError> {
+    pub async fn update(&self, channel: &str, posted: &str, message: &Message) -> Result<(), CallError> {
         let body = json!({
             "channel": channel, "ts": posted, "text": message.text, "blocks": message.blocks, "parse": "none",
             "link_names": false
         });
-        self.call("chat.update", &body).map(drop)
+        self.call("chat.update", &body).await.map(drop)
     }
 
     /// Tells one user something in a channel, which nobody else sees.
     ///
     /// # Errors
     /// Slack did not, or nobody knows whether it did.
-    pub fn tell(&self, channel: &str, user: &str, text: &str) -> Result<(), CallError> {
+    pub async fn tell(&self, channel: &str, user: &str, text: &str) -> Result<(), CallError> {
         let shown: String = if length(text) > TEXT_LIMIT { text.chars().take(1000).collect() } else { text.to_owned() };
         let body = json!({
             "channel": channel, "user": user, "text": escaped(&shown), "blocks": [section(&shown)], "parse": "none",
             "link_names": false
         });
-        self.call("chat.postEphemeral", &body).map(drop)
+        self.call("chat.postEphemeral", &body).await.map(drop)
     }
 
     /// Opens a modal for whoever caused `trigger`, within three seconds of it.
     ///
     /// # Errors
     /// Slack did not, or nobody knows whether it did.
-    pub fn open(&self, trigger: &str, view: &Value) -> Result<(), CallError> {
-        self.call("views.open", &json!({ "trigger_id": trigger, "view": view })).map(drop)
+    pub async fn open(&self, trigger: &str, view: &Value) -> Result<(), CallError> {
+        self.call("views.open", &json!({ "trigger_id": trigger, "view": view })).await.map(drop)
     }
 
-    fn call(&self, method: &str, body: &Value) -> Result<Answer, CallError> {
+    /// Makes a call, on a thread of its own: the client blocks.
+    async fn call(&self, method: &str, body: &Value) -> Result<Answer, CallError> {
         let bytes = serde_json::to_vec(body).map_err(|_| CallError::Never { code: "unwritable".to_owned() })?;
+        let (client, address) = (self.clone(), format!("{}/{method}", self.api));
+        let called = tokio::task::spawn_blocking(move || client.send(&address, &bytes)).await;
+        called.unwrap_or_else(|_| Err(CallError::later("no_answer")))
+    }
+
+    fn send(&self, address: &str, bytes: &[u8]) -> Result<Answer, CallError> {
         let mut response = self
             .agent
-            .post(format!("{}/{method}", self.api))
+            .post(address)
             .header("authorization", format!("Bearer {}", self.token.0))
             .header("content-type", "application/json; charset=utf-8")
-            .send(&bytes)
+            .send(bytes)
             .map_err(|error| CallError::later(unanswered(&error)))?;
         let status = response.status().as_u16();
         if status == 429 {

@@ -49,28 +49,28 @@ fn message() -> Message {
     Message { text: "A change waits".to_owned(), blocks: vec![section("all of it")] }
 }
 
-#[test]
-fn a_message_is_posted_as_json_under_the_token_and_markup_is_off() {
+#[tokio::test]
+async fn a_message_is_posted_as_json_under_the_token_and_markup_is_off() {
     let (api, asked) = server(answer("200 OK", "", r#"{"ok": true, "ts": "1548261231.0002", "channel": "C0CHANGES"}"#));
-    assert_eq!(client(&api).post("C0CHANGES", &message()).unwrap(), "1548261231.0002");
+    assert_eq!(client(&api).post("C0CHANGES", &message()).await.unwrap(), "1548261231.0002");
     let asked = asked.join().unwrap();
     assert!(asked.starts_with("POST /api/chat.postMessage HTTP/1.1\r\n"), "{asked}");
     assert!(asked.to_lowercase().contains("authorization: bearer xoxb-secret\r\n"), "{asked}");
     assert!(asked.contains(r#""parse":"none""#) && asked.contains(r#""unfurl_links":false"#), "{asked}");
     let (api, _asked) = server(answer("200 OK", "", r#"{"ok": true}"#));
-    assert_eq!(client(&api).post("C0CHANGES", &message()).unwrap_err().code(), "no_timestamp");
+    assert_eq!(client(&api).post("C0CHANGES", &message()).await.unwrap_err().code(), "no_timestamp");
 }
 
-#[test]
-fn what_a_person_is_told_is_shown_as_it_is() {
+#[tokio::test]
+async fn what_a_person_is_told_is_shown_as_it_is() {
     let (api, asked) = server(answer("200 OK", "", r#"{"ok": true}"#));
-    client(&api).tell("C0CHANGES", "U0BOB0000", "<!channel> & more").unwrap();
+    client(&api).tell("C0CHANGES", "U0BOB0000", "<!channel> & more").await.unwrap();
     let asked = asked.join().unwrap();
     assert!(asked.contains(r#""text":"&lt;!channel&gt; &amp; more""#), "{asked}");
 }
 
-#[test]
-fn each_failure_is_one_that_may_pass_or_one_that_will_not() {
+#[tokio::test]
+async fn each_failure_is_one_that_may_pass_or_one_that_will_not() {
     let error = |code: &str| answer("200 OK", "", &format!(r#"{{"ok": false, "error": "{code}"}}"#));
     for (answer, expected) in [
         (answer("429 Too Many Requests", "retry-after: 7\r\n", ""), ("ratelimited", Some(Some(7)))),
@@ -85,14 +85,14 @@ fn each_failure_is_one_that_may_pass_or_one_that_will_not() {
         (answer("200 OK", "", r#"{"ok": false}"#), ("unknown", None)),
     ] {
         let (api, _asked) = server(answer.clone());
-        let error = client(&api).update("C0CHANGES", "1.2", &message()).unwrap_err();
+        let error = client(&api).update("C0CHANGES", "1.2", &message()).await.unwrap_err();
         let found = match &error {
             CallError::Later { code, after } => (code.as_str(), Some(*after)),
             CallError::Never { code } => (code.as_str(), None),
         };
         assert_eq!(found, expected, "{answer}");
     }
-    assert_eq!(client("http://127.0.0.1:1/api").open("1.2", &json!({})).unwrap_err().code(), "no_answer");
+    assert_eq!(client("http://127.0.0.1:1/api").open("1.2", &json!({})).await.unwrap_err().code(), "no_answer");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use plangate_gate::digest::Digest;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::projection::ProjectionView;
-use plangate_gate::render::{RenderStyle, inert, summary, text as rendered};
-use plangate_gate::run::{FindingRecord, GuardrailRecord, Run};
+use plangate_gate::render::{RenderStyle, finding, inert, summary, text as rendered};
+use plangate_gate::run::{GuardrailRecord, Run};
 use plangate_gate::verdict::Remark;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -46,8 +46,9 @@ impl Message {
     #[must_use]
     pub fn of(subject: &Subject<'_>) -> Self {
         let run = subject.run;
-        let shown = whole(subject);
-        let counts = counts(subject);
+        let view = view(subject);
+        let shown = view.as_ref().and_then(|view| whole(run, view));
+        let counts = counts(run, view.as_ref());
         let waits = run.status == Status::AwaitingApproval;
         let mut blocks =
             vec![json!({ "type": "header", "text": plain(headline(run.status)) }), facts(subject, &counts)];
@@ -95,22 +96,22 @@ const fn headline(status: Status) -> &'static str {
 }
 
 /// How much is changed, in one line.
-fn counts(subject: &Subject<'_>) -> String {
-    if let Some(line) = view(subject, |view| Some(summary(view))) {
-        return line;
+fn counts(run: &Run, view: Option<&ProjectionView<'_>>) -> String {
+    if let Some(view) = view {
+        return summary(view);
     }
-    let counts = subject.run.projection.as_ref().map(|projection| projection.counts).unwrap_or_default();
+    let counts = run.projection.as_ref().map(|projection| projection.counts).unwrap_or_default();
     let (create, update, delete, replace) = (counts.create, counts.update, counts.delete, counts.replace);
     format!("Plan: {create} to add, {update} to change, {delete} to destroy, {replace} to replace.")
 }
 
-/// What `look` gives of the projection, if its bytes are here and are those of the record.
-fn view<T>(subject: &Subject<'_>, look: impl FnOnce(&ProjectionView<'_>) -> Option<T>) -> Option<T> {
+/// The projection, if its bytes are here and are those of the record.
+fn view<'a>(subject: &Subject<'a>) -> Option<ProjectionView<'a>> {
     let bytes = subject.projection?;
     if subject.run.projection.as_ref()?.object.digest != Digest::of(bytes) {
         return None;
     }
-    look(&ProjectionView::parse(bytes).ok()?)
+    ProjectionView::parse(bytes).ok()
 }
 
 fn facts(subject: &Subject<'_>, counts: &str) -> Value {
@@ -153,14 +154,12 @@ fn verdict_of_rules(outcome: &GuardrailRecord) -> String {
 }
 
 /// The blocks with all of the change and all reasons; none where that would be a part only.
-fn whole(subject: &Subject<'_>) -> Option<Vec<Value>> {
-    let change = view(subject, |view| {
-        let text = rendered(view, RenderStyle::Plain);
-        // The last line says how much; that stands among the facts already.
-        pieces(text.trim_end().rsplit_once('\n').map_or("", |(list, _)| list))
-    })?;
+fn whole(run: &Run, view: &ProjectionView<'_>) -> Option<Vec<Value>> {
+    let text = rendered(view, RenderStyle::Plain);
+    // The last line says how much; that stands among the facts already.
+    let change = pieces(text.trim_end().rsplit_once('\n').map_or("", |(list, _)| list))?;
     let mut blocks: Vec<Value> = change.iter().map(|piece| preformatted(piece)).collect();
-    if let Some(outcome) = subject.run.guardrails.as_ref().filter(|outcome| !outcome.findings.is_empty()) {
+    if let Some(outcome) = run.guardrails.as_ref().filter(|outcome| !outcome.findings.is_empty()) {
         if outcome.findings_total > outcome.findings.len() as u64 {
             return None;
         }
@@ -168,17 +167,12 @@ fn whole(subject: &Subject<'_>) -> Option<Vec<Value>> {
         blocks.push(section("Against automatic approval:"));
         blocks.extend(pieces(&lines.join("\n"))?.iter().map(|piece| preformatted(piece)));
     }
-    if let Some(review) = subject.run.review.as_ref().filter(|review| !review.findings.is_empty()) {
+    if let Some(review) = run.review.as_ref().filter(|review| !review.findings.is_empty()) {
         let lines: Vec<String> = review.findings.iter().map(remark).collect();
         blocks.push(section("The reviewer's findings, as advice (its words: `plangate show`):"));
         blocks.extend(pieces(&lines.join("\n"))?.iter().map(|piece| preformatted(piece)));
     }
     Some(blocks)
-}
-
-fn finding(finding: &FindingRecord) -> String {
-    let parts = [Some(&finding.reason), finding.address.as_ref(), finding.path.as_ref()];
-    parts.into_iter().flatten().map(|part| inert(part)).collect::<Vec<_>>().join("  ")
 }
 
 /// A remark of the reviewer's without its prose, which is a model's.

@@ -1,12 +1,10 @@
 //! The modal that asks why a run is rejected, and the answers to it.
 
+use plangate_gate::documents::WORDS_LIMIT;
 use serde_json::{Value, json};
 
 use crate::interaction::{About, REASON, REASON_MODAL};
 use crate::text::{plain, section};
-
-/// The most characters of a reason, as everywhere else.
-const REASON_LIMIT: usize = 1000;
 
 /// The modal that asks for the reason to reject what `about` names.
 #[must_use]
@@ -26,7 +24,7 @@ pub fn reason(about: &About) -> Value {
                 "label": plain("Why?"),
                 "element": {
                     "type": "plain_text_input", "action_id": REASON, "multiline": false, "min_length": 1,
-                    "max_length": REASON_LIMIT, "focus_on_load": true
+                    "max_length": WORDS_LIMIT, "focus_on_load": true
                 }
             }
         ]

@@ -16,6 +16,18 @@ pub const WITNESSES: &str = "witnesses/";
 /// The folder of what was noticed of tampering.
 pub const TAMPERING: &str = "tampering/";
 
+/// How a place in a chain is written where places are sorted as text: in the table, and in the names of objects.
+#[must_use]
+pub fn place_key(seq: u64) -> String {
+    format!("{seq:010}")
+}
+
+/// The place that is written like this; nothing if it is none, or written otherwise.
+#[must_use]
+pub fn parse_place(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|seq| *seq > 0 && place_key(*seq) == text)
+}
+
 /// The folder of a chain's events.
 #[must_use]
 pub fn chain_prefix(chain: &Chain) -> String {
@@ -33,7 +45,7 @@ pub fn chain_prefix(chain: &Chain) -> String {
 /// The key of an event.
 #[must_use]
 pub fn event_key(chain: &Chain, seq: u64) -> String {
-    format!("{}{seq:010}.json", chain_prefix(chain))
+    format!("{}{}.json", chain_prefix(chain), place_key(seq))
 }
 
 /// The chain and the place that a key of an event names; nothing if it is no such key.
@@ -52,7 +64,7 @@ pub fn parse_event_key(key: &str) -> Option<(Chain, u64)> {
 /// The key of a witness.
 #[must_use]
 pub fn witness_key(seq: u64) -> String {
-    format!("{WITNESSES}{seq:010}.json")
+    format!("{WITNESSES}{}.json", place_key(seq))
 }
 
 /// The place that a key of a witness names.

@@ -1,6 +1,5 @@
 //! A projection in the shape of a plan document, for rules that are written for plan documents.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::canonical::{write_list, write_string, write_value};
@@ -125,12 +124,9 @@ pub(crate) fn plan_shape(view: &ProjectionView<'_>) -> Option<Vec<u8>> {
     write_list(&mut out, &view.resources, |out, resource| {
         let [mut before, mut after] = [Side::default(), Side::default()];
         for attribute in &resource.attributes {
-            let steps: Cow<'_, [OwnedStep]> = match path::parse(&attribute.path) {
-                Some(steps) => steps.into(),
-                None => {
-                    fits = false;
-                    continue;
-                }
+            let Some(steps) = path::parse(&attribute.path) else {
+                fits = false;
+                continue;
             };
             fits &= attribute.before.as_ref().is_none_or(|shown| before.put(&steps, shown));
             fits &= attribute.after.as_ref().is_none_or(|shown| after.put(&steps, shown));

@@ -16,7 +16,7 @@ use aws_sdk_bedrockruntime::types::{
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_types::{Document, Number};
 use plangate_gate::review::{Cause, Tokens};
-use plangate_reviewer::{Answer, Failure, Model, Prompt, TOOL_NAME, tool_description, tool_schema};
+use plangate_reviewer::{Answer, Model, Prompt, TOOL_NAME, only_call, tool_description, tool_schema};
 use serde_json::Value;
 
 /// A model on Bedrock.
@@ -44,8 +44,8 @@ impl Model for Bedrock {
         &self.model
     }
 
-    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Failure> {
-        let unmade = |_| Failure::from(Cause::RequestRefused);
+    async fn call(&self, prompt: &Prompt, tokens: u64, within: Duration) -> Result<Answer, Cause> {
+        let unmade = |_| Cause::RequestRefused;
         let message = Message::builder()
             .role(ConversationRole::User)
             .content(ContentBlock::Text(prompt.user().to_owned()))
@@ -74,10 +74,10 @@ impl Model for Bedrock {
             .tool_config(tools)
             .inference_config(most);
         match call.customize().config_override(config).send().await {
-            Ok(answer) => read(answer),
+            Ok(answer) => Ok(read(&answer)),
             Err(error) => {
                 tracing::warn!(model = self.model, error = super::kind(&error), "the model did not answer");
-                Err(cause(&error).into())
+                Err(cause(&error))
             }
         }
     }
@@ -109,7 +109,7 @@ fn cause(error: &SdkError<ConverseError, HttpResponse>) -> Cause {
     }
 }
 
-fn read(answer: ConverseOutput) -> Result<Answer, Failure> {
+fn read(answer: &ConverseOutput) -> Answer {
     let count = |tokens: i32| u64::try_from(tokens).unwrap_or_default();
     // What a cache answered was read all the same.
     let tokens = answer.usage().map(|usage| Tokens {
@@ -118,11 +118,7 @@ fn read(answer: ConverseOutput) -> Result<Answer, Failure> {
             + count(usage.cache_write_input_tokens().unwrap_or_default()),
         output: count(usage.output_tokens()),
     });
-    verdict(&answer).map(|verdict| Answer { verdict, model: None, tokens }).map_err(|cause| Failure {
-        cause,
-        model: None,
-        tokens,
-    })
+    Answer { verdict: verdict(answer), model: None, tokens }
 }
 
 fn verdict(answer: &ConverseOutput) -> Result<String, Cause> {
@@ -136,17 +132,7 @@ fn verdict(answer: &ConverseOutput) -> Result<String, Cause> {
     }
     let message = answer.output().and_then(|output| output.as_message().ok()).ok_or(Cause::AnswerMalformed)?;
     let calls: Vec<&ToolUseBlock> = message.content().iter().filter_map(|block| block.as_tool_use().ok()).collect();
-    let call = match calls.as_slice() {
-        [] => return Err(Cause::NoCall),
-        [call] => call,
-        _ => return Err(Cause::SeveralCalls),
-    };
-    if message.content().len() > 1 {
-        return Err(Cause::TextBesideCall);
-    }
-    if call.name() != TOOL_NAME {
-        return Err(Cause::OtherCall);
-    }
+    let call = only_call(&calls, message.content().len(), |call| Some(call.name()))?;
     if *answer.stop_reason() != StopReason::ToolUse {
         return Err(Cause::AnswerMalformed);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_bedrockruntime::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_bedrockruntime::{Client, Config};
 use plangate_gate::review::{Cause, Tokens};
-use plangate_reviewer::{Answer, Failure, Model, Prompt, Submission};
+use plangate_reviewer::{Answer, Model, Prompt, Submission};
 use serde_json::{Value, json};
 
 use super::bedrock::Bedrock;
@@ -25,7 +25,7 @@ fn said(content: Value, stop: &str) -> Says {
     Says::Body(200, body.to_string())
 }
 
-async fn asked(says: Says) -> (Result<Answer, Failure>, Server) {
+async fn asked(says: Says) -> (Result<Answer, Cause>, Server) {
     let server = Server::new(&[says]);
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -44,7 +44,7 @@ async fn asked(says: Says) -> (Result<Answer, Failure>, Server) {
 async fn the_tool_is_forced_and_its_call_is_the_answer() {
     let (answer, server) = asked(said(json!([call("verdict")]), "tool_use")).await;
     let answer = answer.unwrap();
-    assert_eq!((answer.verdict.as_str(), answer.model), (VERDICT, None));
+    assert_eq!((answer.verdict, answer.model), (Ok(VERDICT.to_owned()), None));
     assert_eq!(answer.tokens, Some(Tokens { input: 1200, output: 80 }));
     let [request] = server.got().try_into().unwrap();
     assert!(request.head.starts_with("POST /model/anthropic.model-1%3A0/converse"), "{}", request.head);
@@ -104,7 +104,7 @@ async fn whatever_is_no_verdict_is_a_cause() {
     }
     for (says, cause) in cases {
         let (answer, server) = asked(says.clone()).await;
-        assert_eq!(answer.unwrap_err().cause, cause, "{says:?}");
+        assert_eq!(answer.and_then(|answer| answer.verdict).unwrap_err(), cause, "{says:?}");
         assert_eq!(server.got().len(), 1, "attempts are counted elsewhere: {says:?}");
     }
 }
@@ -114,6 +114,6 @@ async fn a_large_answer_is_no_verdict_for_whoever_reads_it() {
     let mut large = call("verdict");
     large["toolUse"]["input"]["reasoning"] = "x".repeat(1 << 20).into();
     let (answer, _) = asked(said(json!([large]), "tool_use")).await;
-    let read = plangate_gate::verdict::Verdict::parse_untrusted(answer.unwrap().verdict.as_bytes(), []);
+    let read = plangate_gate::verdict::Verdict::parse_untrusted(answer.unwrap().verdict.unwrap().as_bytes(), []);
     assert!(read.is_err());
 }

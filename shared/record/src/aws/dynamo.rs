@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
+use plangate_gate::audit::archive::place_key;
 use plangate_gate::audit::{Chain, SealedEvent};
 
 use crate::aws::kind;
@@ -103,14 +104,10 @@ fn attributes(item: Item) -> HashMap<String, AttributeValue> {
 fn event_attributes(event: SealedEvent) -> HashMap<String, AttributeValue> {
     HashMap::from([
         ("pk".to_owned(), text(event.chain.to_string())),
-        ("sk".to_owned(), text(event_place(event.seq))),
+        ("sk".to_owned(), text(place_key(event.seq))),
         ("event".to_owned(), text(event.bytes)),
         ("digest".to_owned(), text(event.digest.to_string())),
     ])
-}
-
-fn event_place(seq: u64) -> String {
-    format!("{seq:010}")
 }
 
 fn string(map: &mut HashMap<String, AttributeValue>, name: &str) -> Option<String> {
@@ -284,7 +281,7 @@ impl Store for DynamoStore {
             .consistent_read(true)
             .key_condition_expression("pk = :chain AND sk >= :from")
             .expression_attribute_values(":chain", text(chain.to_string()))
-            .expression_attribute_values(":from", text(event_place(from)));
+            .expression_attribute_values(":from", text(place_key(from)));
         let event = |mut map: HashMap<String, AttributeValue>| {
             let corrupt = || StoreError::Corrupt(format!("an event of {chain}"));
             let seq = string(&mut map, "sk").and_then(|sk| sk.parse().ok()).ok_or_else(corrupt)?;

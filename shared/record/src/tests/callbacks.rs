@@ -56,7 +56,7 @@ async fn act(
 fn refused(answer: Answer) -> Reason {
     match answer {
         Answer::Refused(refusal) => refusal.reason,
-        Answer::Decided(decision) => panic!("decided: {decision:?}"),
+        Answer::Decided { decision } => panic!("decided: {decision:?}"),
     }
 }
 
@@ -93,7 +93,9 @@ async fn slack_gives_no_authority_that_the_person_does_not_have_elsewhere() {
 #[tokio::test]
 async fn a_decision_in_slack_is_the_decision_and_shows_whose_and_where() {
     let (world, run) = waiting().await;
-    let Answer::Decided(decision) = act(&world, "bob", &run, Choice::Approve, "a", 7).await.unwrap() else { panic!() };
+    let Answer::Decided { decision } = act(&world, "bob", &run, Choice::Approve, "a", 7).await.unwrap() else {
+        panic!()
+    };
     let record = world.run(&run).await;
     assert_eq!((record.status, record.decision.as_ref()), (Status::Approved, Some(&*decision)));
     let who = Actor::Slack { person: "bob".parse().unwrap(), team: TEAM.to_owned(), user: "U0BOB".to_owned() };
@@ -128,7 +130,7 @@ async fn an_action_that_died_between_any_two_writes_decides_once_when_it_is_told
             let died = act(&world, "bob", &run, Choice::Approve, "a", 7).await;
             assert!(world.faults.struck() && (died.is_err() || call == 3), "write {call}: {died:?}");
             let again = act(&world, "bob", &run, Choice::Approve, "a", 60).await.unwrap();
-            assert!(matches!(again, Answer::Decided(_)), "write {call}, {happened}: {again:?}");
+            assert!(matches!(again, Answer::Decided { .. }), "write {call}, {happened}: {again:?}");
             let decided = |what: &&What| matches!(what, What::Decided { .. } | What::DecisionWithoutEffect { .. });
             let chain = world.chain(Chain::Run(run.clone())).await;
             assert_eq!(chain.iter().filter(decided).count(), 1, "write {call}, {happened}");
