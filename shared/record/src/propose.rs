@@ -47,7 +47,7 @@ pub async fn propose(
         }
         if let Some(other) = &request.derived_from {
             let row = RunRow::find(store, other).await?;
-            if !row.is_some_and(|row| row.run.workspace == request.workspace) {
+            if row.is_none_or(|row| row.run.workspace != request.workspace) {
                 let message = format!("`derived_from` is not a run of the workspace `{}`", request.workspace);
                 return Err(Refusal::new(Reason::InvalidRequest, message).into());
             }
