@@ -1,5 +1,6 @@
 """What each role can do, tried as that role on the laptop stack with these very templates. Evidence about our policies, not about AWS."""
 
+import botocore.exceptions
 import pytest
 from conftest import ACCOUNT, CONTROL, OURS, SLACK, THEIRS
 
