@@ -101,12 +101,10 @@ class World:
 
     def chain(self, name):
         """The events of an audit chain, each link verified here, independently of the product's own code."""
-        head, items = None, []
-        while (now := self.item(f"CHAIN#{name}", "HEAD")) != head or not items:
-            # Head and events are two tables: they are of one moment if the head has not moved while the events were read.
+        # Head and events are two tables: they are of one moment if the head has not moved while the events were read.
+        head, items = self.item(f"CHAIN#{name}", "HEAD"), self.partition("AuditTable", name)
+        while (now := self.item(f"CHAIN#{name}", "HEAD")) != head:
             head, items = now, self.partition("AuditTable", name)
-            if not (head or items):
-                return []
         events, previous = [], None
         for place, item in enumerate(items, 1):
             digest = "sha256:" + hashlib.sha256(item["event"].encode()).hexdigest()
@@ -117,7 +115,7 @@ class World:
             assert json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False) == item["event"], f"{name} {place}: not canonical"
             events.append({**event, "digest": digest})
             previous = digest
-        assert head and head[0] == {"seq": len(events), "digest": previous}, name
+        assert (head[0] if head else None) == ({"seq": len(events), "digest": previous} if events else None), name
         return events
 
     def object(self, key, bucket=None, version=None):
