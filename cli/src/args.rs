@@ -109,8 +109,6 @@ pub(crate) enum From {
     Person,
     /// A pipeline
     Ci,
-    /// The drift schedule
-    Drift,
     /// Another run put together anew
     Reassembly,
 }
@@ -120,7 +118,6 @@ impl std::convert::From<From> for Origin {
         match from {
             From::Person => Self::Person,
             From::Ci => Self::Ci,
-            From::Drift => Self::Drift,
             From::Reassembly => Self::Reassembly,
         }
     }

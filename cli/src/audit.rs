@@ -144,6 +144,12 @@ fn what(what: &What) -> String {
         What::RunClosed { run, status, .. } => format!("{run} closed, {status}"),
         What::LockQuarantined { run, reason } => format!("lock quarantined by {run}: {}", reason.code()),
         What::LockAcknowledged { run, .. } => format!("quarantine lifted, seen by {run}"),
+        What::ChangedOutsideGate { run, before, after } => {
+            let (before, after) = (inert(&before.state.to_string()), inert(&after.state.to_string()));
+            format!("state changed outside of the gate, noticed by {run}: was {before}; is {after}")
+        }
+        What::DriftFound { run, projection, .. } => format!("drift found by {run}, projection {projection}"),
+        What::DriftGone { run, .. } => format!("drift gone, seen by {run}"),
         What::Frozen { reason } => format!("frozen: {}", inert(reason)),
         What::FreezeLifted { reason } => format!("freeze lifted: {}", inert(reason)),
         What::AutomaticApprovalSwitchedOn { .. } => "automatic approval switched on".to_owned(),

@@ -15,15 +15,15 @@ use crate::args::{DocumentCommand, Put};
 use crate::console::{Console, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::freeze::told;
 use crate::random;
+use crate::standing::sheet;
 use crate::text::{inert, table};
 
 /// The most bytes of a document's file.
 const FILE_LIMIT: usize = 128 * 1024;
 
 /// A document's file. What `get --json` prints inside `document` is one too: etag and kind are then held against what
-/// is there, and the lock, which is no configuration, is passed over.
+/// is there, and how the workspace stands, which is no configuration, is passed over.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DocumentFile {
@@ -37,6 +37,10 @@ struct DocumentFile {
     kind: Option<DocumentKind>,
     #[serde(default, rename = "lock")]
     _lock: serde::de::IgnoredAny,
+    #[serde(default, rename = "known")]
+    _known: serde::de::IgnoredAny,
+    #[serde(default, rename = "drift")]
+    _drift: serde::de::IgnoredAny,
 }
 
 /// The kind's place in addresses.
@@ -65,7 +69,7 @@ pub(crate) fn documents(
             if console.json {
                 console.out_json(&answer)?;
             } else {
-                console.out(&sheet(console, &answer.document)?)?;
+                console.out(&sheet(console.paint, &answer.document)?)?;
             }
         }
         DocumentCommand::List => {
@@ -263,41 +267,13 @@ fn listing(console: &Console, kind: DocumentKind, documents: &[Document]) -> Str
     table(&headings, &rows, painted, |name| paint.tone(Tone::Dim, name))
 }
 
-fn sheet(console: &Console, document: &Document) -> Result<String, CliError> {
-    let paint = console.paint;
-    let row = |label: &str, value: &str| format!("  {} {value}\n", paint.tone(Tone::Dim, &format!("{label:<10}")));
-    let title = format!("{} {}", document.kind.as_str(), inert(&document.id));
-    let mut text = format!("{}\n", paint.tone(Tone::Strong, &title));
-    text += &row("namespace", &inert(&document.namespace));
-    text += &row("owner", &inert(&document.owner));
-    text += &row("etag", &inert(&document.etag));
-    if let Some(lock) = &document.lock {
-        let tone = if lock.state == "quarantined" { Tone::Bad } else { Tone::Good };
-        let holder = lock.run.as_ref().map_or(String::new(), |run| format!(" by {run}"));
-        let waiting = if lock.waiting > 0 { format!(", {} waiting", lock.waiting) } else { String::new() };
-        text +=
-            &row("lock", &format!("{}{holder}{waiting}, fence {}", paint.tone(tone, &inert(&lock.state)), lock.fence));
-        for frozen in &lock.frozen {
-            text += &row("frozen", &paint.tone(Tone::Bad, &told(frozen)));
-        }
-        if let Some(next) = &lock.next_step {
-            text += &row("next", &inert(next));
-        }
-    }
-    let spec = serde_json::to_string_pretty(&document.spec).map_err(|error| CliError::Output(error.into()))?;
-    for line in spec.lines() {
-        text += &format!("  {}\n", inert(line));
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn what_get_prints_can_be_put_again() {
-        let printed = r#"{"kind":"workspace","id":"ws-1","namespace":"n","owner":"o","etag":"e1","spec":{},"lock":{"state":"free","fence":0,"waiting":0}}"#;
+        let printed = r#"{"kind":"workspace","id":"ws-1","namespace":"n","owner":"o","etag":"e1","spec":{},"lock":{"state":"free","fence":0,"waiting":0},"known":{},"drift":{"hours":24}}"#;
         let file: DocumentFile = untrusted::parse("document", printed.as_bytes(), FILE_LIMIT).unwrap();
         assert_eq!((file.etag.as_deref(), file.kind), (Some("e1"), Some(DocumentKind::Workspace)));
         let typo = r#"{"id":"ws-1","namespace":"n","owner":"o","specs":{}}"#;

@@ -22,6 +22,7 @@ mod random;
 mod record;
 mod runs;
 mod sign;
+mod standing;
 mod text;
 mod watch;
 

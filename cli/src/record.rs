@@ -1,5 +1,6 @@
 //! A run's record, laid out for people (`R52`).
 
+use plangate_gate::drift::DriftWord;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::StoredObject;
 use plangate_gate::run::{Actor, Choice, LockFile, Origin, Proposer, ReviewRecord, Run};
@@ -94,6 +95,18 @@ pub(crate) fn remark(remark: &Remark) -> String {
     format!("{}{address}  {}", remark.severity.as_str(), inert(&remark.note))
 }
 
+/// What a run has found of drift, in one line.
+fn drift(word: &DriftWord) -> String {
+    match word {
+        DriftWord::Nothing => "none, as before".to_owned(),
+        DriftWord::Found { previous: None } => "new: this is what has drifted".to_owned(),
+        DriftWord::Found { previous: Some(_) } => "new: something else has drifted than before".to_owned(),
+        DriftWord::Standing { first } => format!("stands, as {first} found it"),
+        DriftWord::Gone { .. } => "gone".to_owned(),
+        DriftWord::Unclear => "unclear: something was applied meanwhile; it is looked at again soon".to_owned(),
+    }
+}
+
 /// The whole record of a run, as it is at `now`.
 pub(crate) fn record(view: &RunView, now: Timestamp, paint: Paint) -> String {
     let run = &view.run;
@@ -114,6 +127,14 @@ pub(crate) fn record(view: &RunView, now: Timestamp, paint: Paint) -> String {
         };
         sheet.row("lock file", &lock_file);
         sheet.state("state", &plan.state);
+        if let Some(change) = run.outside() {
+            let told = paint.tone(Tone::Bad, "changed outside of the gate");
+            sheet.row("", &format!("{told} since {} saw it", change.before.run));
+            sheet.row("", &format!("`plangate workspace get {}` tells how to find who did it", run.workspace));
+        }
+        if let Some(word) = &run.drift {
+            sheet.row("drift", &drift(word));
+        }
         let dead = if plan.expires_at <= now { " (past)" } else { "" };
         sheet.row("expires", &format!("{}{dead}", moment(plan.expires_at)));
         orphan(&mut sheet, plan.state_lock.orphan.as_ref());

@@ -29,9 +29,9 @@ CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "RE
 WRITING = [name for name in CONTROL if name not in ("archive", "witness")]
 CHATS = ["MAC#x", "ACT#x", "WORD#x", "NOTICE#x"]
 ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": [*RUNS, "AUTO#x"], "request-approval": RUNS,
-         "slack": [*RUNS, *LINE, "DEC#x", *CHATS[:3]], "notify": ["CHAIN#run/x", "NOTICE#x"]}
+         "slack": [*RUNS, *LINE, "DEC#x", *CHATS[:3]], "notify": ["CHAIN#run/x", "NOTICE#x"], "drift": [*RUNS, "CHAIN#ws/x", "DRIFT#x"]}
 # Which of them it may remove, where that is not all or nothing.
-REMOVES = {"prepare": [], "review": [], "request-approval": [], "slack": ["WS#x"], "notify": []}
+REMOVES = {"prepare": [], "review": [], "request-approval": [], "slack": ["WS#x"], "notify": [], "drift": []}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -179,7 +179,7 @@ def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gat
     dynamodb, table, mine = gate.client(f"plangate-{name}", "dynamodb"), gate.outputs["Table"], ITEMS.get(name, RUNS + LINE)
     item = lambda pk: {"pk": {"S": pk}, "sk": {"S": f"written by {name}"}}  # noqa: E731
     together = lambda *writes: refused(dynamodb.transact_write_items, TransactItems=[*writes])  # noqa: E731
-    kinds = RUNS + LINE + CONFIGURATION + CHATS + ["AUTO#x", "POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
+    kinds = RUNS + LINE + CONFIGURATION + CHATS + ["AUTO#x", "DRIFT#x", "POLICY#x", "OTHER#x", "RUN", "DOCS#x"]
     assert [pk for pk in kinds if not together({"Put": {"TableName": table, "Item": item(pk)}})] == [pk for pk in kinds if pk in mine]
     assert not together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in mine))
     assert together(*({"Put": {"TableName": table, "Item": item(pk)}} for pk in [*mine, "OTHER#x"]))
@@ -189,7 +189,7 @@ def test_a_function_writes_its_own_kinds_of_items_inside_a_transaction_alone(gat
     assert together({"Update": {"TableName": table, "Key": item(mine[0]), "UpdateExpression": "SET a = :a", "ExpressionAttributeValues": {":a": {"S": "1"}}}})
     removes = REMOVES.get(name, mine)
     assert [pk for pk in kinds if not together({"Delete": {"TableName": table, "Key": item(pk)}})] == [pk for pk in kinds if pk in removes]
-    checks = {"api": mine, "prepare": ["WS#x"], "review": ["WS#x"], "request-approval": [], "slack": ["WS#x"], "notify": []}.get(name, mine)
+    checks = {"api": mine, "prepare": ["WS#x"], "review": ["WS#x"], "request-approval": [], "slack": ["WS#x"], "notify": [], "drift": []}.get(name, mine)
     check = lambda pk: {"ConditionCheck": {"TableName": table, "Key": item(pk), "ConditionExpression": "attribute_not_exists(nothing)"}}  # noqa: E731
     assert [pk for pk in kinds if not together(check(pk))] == [pk for pk in kinds if pk in checks]
     assert together(check("DOC#workspace#x")) == (name not in ("api", "slack", "review"))
@@ -411,12 +411,13 @@ def test_tasks_are_found_by_api_too_and_stopped_by_conclude_and_sweep_alone(gate
 
 
 @pytest.mark.parametrize("name", CONTROL)
-def test_runs_are_started_by_api_and_sweep_alone(gate, name):
+def test_runs_are_started_by_api_and_sweep_alone_and_by_drift_where_nothing_can_be_applied(gate, name):
     states = gate.client(f"plangate-{name}", "stepfunctions")
-    machine = gate.outputs["MachineApplicableArn"]
-    if name not in ("api", "sweep"):
-        assert refused(states.start_execution, stateMachineArn=machine, name=RUN, input="{}")
-    assert refused(states.update_state_machine, stateMachineArn=machine, definition="{}")
+    for machine, starts in (("Applicable", ("api", "sweep")), ("PlanOnly", ("api", "sweep", "drift"))):
+        arn = gate.outputs[f"Machine{machine}Arn"]
+        if name not in starts:
+            assert refused(states.start_execution, stateMachineArn=arn, name=RUN, input="{}")
+        assert refused(states.update_state_machine, stateMachineArn=arn, definition="{}")
 
 
 def test_the_glass_is_not_broken_without_a_second_factor(gate):

@@ -9,7 +9,7 @@ import pytest
 from templates import INFRA, arns, branches, listed, of_type, permissions, state_machine, statements, template, texts
 
 GATE, WORKSPACE = template("gate.yaml"), template("workspace.yaml")
-FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Guard", "Intake", "Notify", "Prepare", "Project", "RequestApproval", "Review", "Slack", "Sweep", "Witness"]
+FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Drift", "Guard", "Intake", "Notify", "Prepare", "Project", "RequestApproval", "Review", "Slack", "Sweep", "Witness"]
 ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
 # What reads a table or its stream and changes nothing.
@@ -92,7 +92,7 @@ def items_have_their_writers(found):
     runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
     configuration = {"CHAIN#gate", "CHAIN#strangers", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*", "FREEZE#gate", "WORKSPACES"}
     kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs | {"AUTO#*"}, "RequestApproval": runs, "Archive": set(), "Witness": set(),
-             "Slack": runs | line | {"DEC#*", "MAC#*", "ACT#*", "WORD#*"}, "Notify": {"CHAIN#run/*", "NOTICE#*"}}
+             "Drift": runs | {"CHAIN#ws/*", "DRIFT#*"}, "Slack": runs | line | {"DEC#*", "MAC#*", "ACT#*", "WORD#*"}, "Notify": {"CHAIN#run/*", "NOTICE#*"}}
     for name in FUNCTIONS:
         allowed, audited = set(), set()
         for statement in permissions(found, f"{name}Role"):

@@ -320,6 +320,80 @@ def an_unknown_outcome_is_owned_and_only_that(facts):
             yield run.id, "its runner told how the engine ended, and it ended as unknown"
 
 
+# -- around the gate -------------------------------------------------------------------------------------------------
+
+
+@law
+def only_what_others_have_written_is_told_as_changed_outside(facts):
+    """A change outside of the gate is told once, by a run whose plan has read the state that is told; and no engine of the gate has written it."""
+    for workspace, events in facts.ledgers.items():
+        by_others = {version.version for version in facts.states(workspace) if version.forged or version.content is None}
+        left = [(run.record.get("apply") or {}).get("state_after") for run in facts.runs_of(workspace)]
+        told = []
+        for what in (event["what"] for event in events if event["what"]["type"] == "changed-outside-gate"):
+            run, after = facts.runs.get(what["run"]), what["after"]["state"]
+            read = run and (run.first("plan-received") or {"what": {"plan": {}}})["what"]["plan"].get("state")
+            if run is None or run.workspace != workspace or read != after:
+                yield what["run"], f"it is said to have noticed {after}, and its plan has read {read}"
+            if after in left or (after["state"] == "present" and after["version_id"] not in by_others):
+                yield workspace, f"an engine of the gate has written {after}, and {what['run']} tells it as a change outside"
+            if after in told or after == what["before"]["state"]:
+                yield workspace, f"{after} is told again, by {what['run']}"
+            told.append(after)
+
+
+@law
+def what_is_known_of_a_state_is_what_was_recorded_last(facts):
+    """What the gate knows of a state is what its last apply has left, or what was told or looked at since; after an unknown outcome nothing is known
+    until somebody has looked."""
+    for workspace, events in facts.ledgers.items():
+        expected, closed = None, None
+        for what in (event["what"] for event in events):
+            run = facts.runs.get(what.get("run"))
+            if what["type"] == "run-closed" and run and run.failure != UNKNOWN:
+                expected = (run.record.get("apply") or {}).get("state_after") or expected
+            elif what["type"] == "lock-quarantined":
+                expected, closed = None, what["run"]
+            elif what["type"] == "lock-acknowledged" and closed:
+                expected, closed = what.get("state"), None
+            elif what["type"] == "changed-outside-gate":
+                if expected is not None and what["before"]["state"] != expected:
+                    yield workspace, f"{what['run']} tells of a change of {what['before']['state']}, and known was {expected}"
+                expected = what["after"]["state"]
+        known = facts.stores.body(f"WS#{workspace}", "KNOWN") or {}
+        seen = (known.get("seen") or {}).get("state")
+        if expected is not None and seen != expected:
+            yield workspace, f"it knows {seen} of its state, and {expected} was recorded last"
+        if known.get("unsettled") != closed:
+            yield workspace, f"unsettled is what {known.get('unsettled')} has applied, and its lock was closed by {closed}"
+
+
+@law
+def drift_is_looked_for_by_plans_alone_and_told_once(facts):
+    """Runs that look for drift are the gate's own and only plan; each finding is the projection of the run that tells it, and is told once until it
+    is another or gone."""
+    for run in facts.runs.values():
+        proposed = run.first("run-proposed")
+        if proposed and (proposed["what"].get("origin") == "drift") != (proposed["actor"] == {"kind": "gate", "function": "drift"}):
+            yield run.id, f"it is of {proposed['what'].get('origin')}, and was proposed by {proposed['actor']}"
+        if proposed and proposed["what"].get("origin") == "drift" and proposed["what"]["kind"] != "plan-only":
+            yield run.id, "it looks for drift, and may be applied"
+    for workspace, events in facts.ledgers.items():
+        standing = None
+        for what in (event["what"] for event in events if event["what"]["type"] in ("drift-found", "drift-gone")):
+            run = facts.runs.get(what["run"])
+            shown = run and (run.first("plan-projected") or {"what": {}})["what"].get("projection")
+            found = what.get("projection")
+            if found is not None and found != shown:
+                yield what["run"], f"it tells of the drift {found}, and has projected {shown}"
+            if what.get("previous") != standing or found == standing:
+                yield workspace, f"{what['run']} tells {what}, and {standing} was known"
+            standing = found
+        known = ((facts.stores.body(f"WS#{workspace}", "DRIFT") or {}).get("finding") or {}).get("projection")
+        if known != standing:
+            yield workspace, f"the drift {known} stands, and {standing} was told"
+
+
 # -- decided and applied -------------------------------------------------------------------------------------------
 
 

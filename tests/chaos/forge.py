@@ -88,6 +88,11 @@ class Forge:
         self.event(chain, {"type": "document-changed", "document": kind, "id": identity, "after": "e", "spec_after": spec})
         self.now += 10
 
+    def all_of(self, run, what):
+        """What a run's events of a type tell."""
+        told = [json.loads(item["event"])["what"] for item in self.stores.audit[f"run/{run}"]]
+        return [each for each in told if each["type"] == what]
+
     # -- a run ----------------------------------------------------------------------------------------------------
 
     def record(self, run):
@@ -106,14 +111,15 @@ class Forge:
         """Changes the lock."""
         self.put(f"WS#{self.workspace}", "LOCK", {**self.stores.body(f"WS#{self.workspace}", "LOCK"), **fields})
 
-    def propose(self, kind="applicable", by="alice"):
+    def propose(self, kind="applicable", by="alice", origin="person"):
         """A proposal; gives the run's id."""
         self.number += 1
         run, content = f"run-{self.number}", bundle(f"mark-{self.number}")
         key = f"bundles/{self.workspace}/{self.number}.tar.zst"
         self.object(key, content)
         proposer = {"person": by, "arn": self.arn(by)}
-        self.event(f"run/{run}", {"type": "run-proposed", "kind": kind, "bundle": digest(content), "proposer": proposer, "origin": "person"})
+        actor = {"kind": "gate", "function": "drift"} if origin == "drift" else {"kind": "person", **proposer}
+        self.event(f"run/{run}", {"type": "run-proposed", "kind": kind, "bundle": digest(content), "proposer": proposer, "origin": origin}, actor)
         self.event(f"ws/{self.workspace}", {"type": "run-opened", "run": run})
         self.put(f"RUN#{run}", "RUN", {"id": run, "workspace": self.workspace, "kind": kind, "status": "proposed", "fence": 0, "proposer": proposer,
                                        "bundle": {"key": key, "digest": digest(content)}})
@@ -135,10 +141,10 @@ class Forge:
             self.lock(tail=place)
             self.step(run, "queued", ({"type": "run-queued", "place": place}, None), queued_as=place)
 
-    def plan(self, run, life=3600):
-        """Plans, projects, and asks for a decision."""
+    def plan(self, run, life=3600, state=None):
+        """Plans, projects, and asks for a decision; the plan has read `state`."""
         mark = f"mark-{run.removeprefix('run-')}"
-        plan = {"expires_at": moment(self.now + life), "artifact": {"digest": f"artifact-{run}"}}
+        plan = {"expires_at": moment(self.now + life), "artifact": {"digest": f"artifact-{run}"}, "state": state or {"state": "none"}}
         self.step(run, "evaluating", ({"type": "plan-received", "plan": plan}, None), plan=plan)
         shown = canonical({"mark": mark}).encode()
         self.object(f"projections/{self.workspace}/{run}.json", shown)
@@ -225,8 +231,38 @@ class Forge:
         """A whole apply of a run that waits for its decision."""
         self.decide(run)
         self.order(run)
-        version = self.apply(run, told)
-        self.end(run, status, failure, apply={"state_after": {"version_id": version}})
+        state = self.state_of(self.apply(run, told))
+        self.end(run, status, failure, apply={"state_after": state})
+        if failure == "apply-outcome-unknown":
+            self.know(unsettled=run)
+        else:
+            self.know(run, state)
+
+    @staticmethod
+    def state_of(version):
+        """The identity of a version of the state."""
+        return {"state": "present", "lineage": "l", "serial": 1, "version_id": version, "digest": f"digest-{version}"}
+
+    def know(self, run=None, state=None, unsettled=None):
+        """What is known of the state."""
+        known = self.stores.body(f"WS#{self.workspace}", "KNOWN") or {}
+        known = {**known, **({"seen": {"run": run, "state": state}} if state else {})}
+        known.pop("unsettled", None)
+        self.put(f"WS#{self.workspace}", "KNOWN", {**known, **({"unsettled": unsettled} if unsettled else {})})
+
+    def notices(self, run, before, after):
+        """A plan-only run that has read a state notices that it was changed outside of the gate."""
+        record = self.record(run)
+        what = {"type": "changed-outside-gate", "run": run, "before": {"state": before}, "after": {"state": after}}
+        self.event(f"ws/{record['workspace']}", what)
+        self.know(run, after)
+
+    def drifts(self, run, projection, previous=None):
+        """What stands of drift, and that it is told."""
+        found = {"projection": projection} if projection else {}
+        what = {"type": "drift-found" if projection else "drift-gone", "run": run, **found, **({"previous": previous} if previous else {})}
+        self.event(f"ws/{self.workspace}", what)
+        self.put(f"WS#{self.workspace}", "DRIFT", {"run": run, **({"finding": {"projection": projection}} if projection else {})})
 
     def done(self):
         """The stores as they are now."""

@@ -24,17 +24,29 @@ def healthy():
     gate.applied(third, "failed", "apply-outcome-unknown", told=False)
     look = gate.propose("plan-only")
     gate.admit(look)
-    gate.plan(look)
-    gate.event(f"ws/{gate.workspace}", {"type": "lock-acknowledged", "note": "looked", "run": look})
+    left = gate.state_of(gate.stores.estates["estate"]["state"][-1].version)
+    gate.plan(look, state=left)
+    gate.event(f"ws/{gate.workspace}", {"type": "lock-acknowledged", "note": "looked", "run": look, "state": left})
+    gate.know(look, left)
     gate.pass_on()
     waits, fifth, sixth = gate.propose(), gate.propose(), gate.propose()
     for run in (waits, fifth, sixth):
         gate.admit(run)
     gate.plan(waits)
+    drifted, gone = (gate.propose("plan-only", origin="drift") for _ in range(2))
+    hand = gate.state_of(gate.object("state", gate.state("mark-3"), "estate", forged=True))
+    gate.admit(drifted)
+    gate.plan(drifted, state=hand)
+    gate.notices(drifted, left, hand)
+    found = gate.all_of(drifted, "plan-projected")[0]["projection"]
+    gate.drifts(drifted, found)
+    gate.admit(gone)
+    gate.plan(gone, state=hand)
+    gate.drifts(gone, None, found)
     return gate
 
 
-FIRST, SECOND, THIRD, LOOK, WAITS, FIFTH, SIXTH = (f"run-{number}" for number in range(1, 8))
+FIRST, SECOND, THIRD, LOOK, WAITS, FIFTH, SIXTH, DRIFTED, GONE = (f"run-{number}" for number in range(1, 10))
 
 
 def test_a_healthy_gate_is_well():
@@ -62,6 +74,44 @@ def test_a_lie_is_found(tell, laws):
 
 def test_every_law_has_a_lie_that_breaks_it():
     assert {law.__name__ for law in LAWS} == {law for param in LIES for law in param.values[1]}
+
+
+@lie("only_what_others_have_written_is_told_as_changed_outside")
+def _an_engines_own_state_is_told_as_changed_outside(gate):
+    left = gate.record(FIRST)["apply"]["state_after"]
+    look = gate.propose("plan-only")
+    gate.admit(look)
+    gate.plan(look, state=left)
+    gate.notices(look, gate.stores.body("WS#ws-1", "KNOWN")["seen"]["state"], left)
+
+
+@lie("only_what_others_have_written_is_told_as_changed_outside")
+def _a_change_outside_is_told_again(gate):
+    known = gate.stores.body("WS#ws-1", "KNOWN")["seen"]["state"]
+    gate.notices(DRIFTED, known, known)
+
+
+@lie("what_is_known_of_a_state_is_what_was_recorded_last")
+def _an_older_state_takes_the_place_of_what_is_known(gate):
+    gate.know(FIRST, gate.record(FIRST)["apply"]["state_after"])
+
+
+@lie("what_is_known_of_a_state_is_what_was_recorded_last")
+def _nobody_has_looked_and_a_state_is_settled(gate):
+    gate.applied(WAITS, "failed", "apply-outcome-unknown", told=False)
+    gate.know(WAITS, gate.stores.body("WS#ws-1", "KNOWN")["seen"]["state"])
+
+
+@lie("drift_is_looked_for_by_plans_alone_and_told_once")
+def _a_finding_is_told_twice(gate):
+    found = gate.all_of(DRIFTED, "plan-projected")[0]["projection"]
+    gate.drifts(DRIFTED, found)
+    gate.drifts(DRIFTED, found, found)
+
+
+@lie("drift_is_looked_for_by_plans_alone_and_told_once")
+def _a_drift_run_may_be_applied(gate):
+    gate.admit(gate.propose("applicable", origin="drift"))
 
 
 # -- lies ----------------------------------------------------------------------------------------------------------

@@ -20,9 +20,11 @@ fn workspace() -> Document {
             run: Some(run_id()),
             fence: 4,
             waiting: 2,
-            frozen: Vec::new(),
             next_step: Some("look at the estate".to_owned()),
+            ..LockView::default()
         }),
+        known: None,
+        drift: None,
     }
 }
 

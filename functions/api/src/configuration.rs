@@ -1,21 +1,18 @@
-//! Workspaces, policies, grants and principals; and a workspace's lock, for people.
+//! Workspaces, policies, grants and principals; of a workspace also how it stands.
 
 use plangate_gate::documents::{Action, DocumentKind};
 use plangate_gate::ids::WorkspaceId;
-use plangate_gate::lock::LockState;
 use plangate_record::access::{Caller, not_permitted};
-use plangate_record::rows::{LockRow, PlaceRow};
-use plangate_record::{Error, Refusal, acknowledge, documents, freeze};
-use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, LockView, Reason};
+use plangate_record::{Error, Refusal, acknowledge, documents};
+use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, Reason};
 
 use crate::decode::{Answer, Event};
 use crate::gate::Gate;
 use crate::reading::within;
+use crate::standing;
 
 /// How many documents one page has.
 const PAGE: usize = 100;
-/// How many of those who wait are counted.
-const COUNTED: usize = 1_000;
 
 /// Whether the caller may do `action` on this document. A workspace belongs to itself, all else to no workspace.
 fn may(caller: &Caller, action: Action, kind: DocumentKind, id: &str) -> bool {
@@ -54,29 +51,13 @@ pub(crate) async fn get(gate: &Gate<'_>, caller: &Caller, kind: DocumentKind, id
         return Err(Refusal::new(Reason::NotFound, format!("there is no {} `{id}`", kind.as_str())).into());
     };
     if let (DocumentKind::Workspace, Ok(workspace)) = (kind, id.parse()) {
-        document.lock = Some(lock(gate, &workspace).await?);
+        document.lock = Some(standing::lock(gate, &workspace).await?);
+        if let Some(spec) = documents::find_workspace(gate.store, &workspace).await? {
+            document.known = standing::known(gate, &workspace, &spec).await?;
+            document.drift = standing::drift(gate, &workspace, &spec).await?;
+        }
     }
     Ok(Answer::of(200, &DocumentAnswer { document, committed: false })?)
-}
-
-/// A workspace's lock, in words.
-pub(crate) async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<LockView, Error> {
-    let row = LockRow::load(gate.store, workspace).await?;
-    let frozen = freeze::views(gate.store, &row).await?;
-    let lock = row.lock;
-    let waiting = PlaceRow::line(gate.store, workspace, COUNTED).await?.len() as u64;
-    let (state, run, next_step) = match lock.lock {
-        LockState::Free => ("free", None, None),
-        LockState::Held { run } => ("held", Some(run), None),
-        LockState::Quarantined { run, .. } => {
-            let next = format!(
-                "nobody knows what `{run}` has applied: look at the estate, make a plan-only run, then \
-                 `plangate workspace acknowledge {workspace} --run RUN --note TEXT`"
-            );
-            ("quarantined", Some(run), Some(next))
-        }
-    };
-    Ok(LockView { state: state.to_owned(), run, fence: lock.fence, waiting, frozen, next_step })
 }
 
 /// `PUT /v1/{kind}s/{id}`.
@@ -101,5 +82,5 @@ pub(crate) async fn acknowledge(gate: &Gate<'_>, event: &Event, caller: &Caller,
     let request: AcknowledgeRequest = event.body()?;
     let workspace: WorkspaceId = id.parse().map_err(|_| not_permitted())?;
     acknowledge::acknowledge(gate.store, gate.workflow, caller, &workspace, &request, gate.now).await?;
-    Ok(Answer::of(200, &lock(gate, &workspace).await?)?)
+    Ok(Answer::of(200, &standing::lock(gate, &workspace).await?)?)
 }

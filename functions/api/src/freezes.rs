@@ -8,9 +8,9 @@ use plangate_record::rows::LockRow;
 use plangate_record::{Error, freeze};
 use plangate_wire::{FreezeRequest, GateAnswer, RunView};
 
-use crate::configuration;
 use crate::decode::{Answer, Event};
 use crate::gate::Gate;
+use crate::standing;
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) async fn change(
         Change::Lift => freeze::lift(gate.store, gate.workflow, caller, scope, &request, gate.now).await?,
     }
     match scope {
-        Some(workspace) => Ok(Answer::of(200, &configuration::lock(gate, workspace).await?)?),
+        Some(workspace) => Ok(Answer::of(200, &standing::lock(gate, workspace).await?)?),
         None => answer(gate).await,
     }
 }

@@ -13,6 +13,8 @@ mod gate;
 mod reading;
 mod routes;
 mod runs;
+mod standing;
+mod trail;
 #[cfg(test)]
 mod tests;
 

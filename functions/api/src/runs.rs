@@ -2,7 +2,7 @@
 
 use plangate_gate::documents::Action;
 use plangate_gate::ids::RunId;
-use plangate_gate::run::{Proposer, Surface};
+use plangate_gate::run::{Origin, Proposer, Surface};
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::objects::bundle_key;
 use plangate_record::{Error, Refusal, cancel, decide, documents, propose};
@@ -49,6 +49,10 @@ pub(crate) async fn propose(gate: &Gate<'_>, event: &Event, caller: &Caller) -> 
     }
     if request.on_behalf_of.is_some() && !caller.is_bot() {
         let message = "only a bot proposes on somebody's behalf";
+        return Err(Refusal::new(Reason::InvalidRequest, message).into());
+    }
+    if request.origin == Origin::Drift {
+        let message = "only the gate's own schedule looks for drift; a person makes a plan-only run";
         return Err(Refusal::new(Reason::InvalidRequest, message).into());
     }
     let mut randomness = [0; 10];

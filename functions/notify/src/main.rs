@@ -1,4 +1,4 @@
-//! Shows in Slack how runs stand, and tells people what came of what they did there. It follows the table's changes, so no
+//! Shows in Slack how runs stand and what they have noticed, and tells people what came of what they did there. It follows the table's changes, so no
 //! step of a run waits for it or fails with it.
 
 use plangate_gate::time::Timestamp;
@@ -6,6 +6,7 @@ use plangate_lambda::{Clients, FunctionError, named};
 
 mod board;
 mod event;
+mod news;
 mod show;
 mod tell;
 #[cfg(test)]
@@ -32,7 +33,11 @@ async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Resu
         match change {
             Change::Run(run) => {
                 let by = hex::encode(plangate_lambda::random().ok_or(FunctionError::Clock)?);
-                show::show(&clients.store, &clients.objects, board, &patience, &run, &by, now).await?;
+                let (store, objects) = (&clients.store, &clients.objects);
+                let shown = show::show(store, objects, board, &patience, &run, &by, now).await;
+                // The one is told whatever comes of the other.
+                news::news(store, objects, board, &patience, &run, &by, now).await?;
+                shown?;
             }
             Change::Word(action) => {
                 tell::tell(&clients.store, board, &patience, &action, now).await?;

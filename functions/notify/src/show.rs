@@ -2,10 +2,12 @@
 
 use std::future::Future;
 
+use plangate_gate::digest::Digest;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::Run;
 use plangate_gate::time::Timestamp;
+use plangate_record::notices::{Held, Topic};
 use plangate_record::objects::Objects;
 use plangate_record::rows::RunRow;
 use plangate_record::store::Store;
@@ -37,7 +39,7 @@ where
     F: Future<Output = Result<B, CallError>>,
 {
     let Some(RunRow { run, .. }) = RunRow::find(store, run).await? else { return Ok(()) };
-    let known = notices::find(store, &run.id).await?;
+    let known = notices::find(store, &run.id, Topic::Run).await?;
     if known.is_none() && run.status != Status::AwaitingApproval {
         return Ok(());
     }
@@ -45,7 +47,7 @@ where
     let channel = known.map(|notice| notice.channel).or(workspace.slack.map(|slack| slack.channel));
     let Some(channel) = channel else { return Ok(()) };
 
-    let mut held = notices::hold(store, &run.id, &channel, by, HOLD_SECONDS, now).await?;
+    let held = notices::hold(store, &run.id, Topic::Run, &channel, by, HOLD_SECONDS, now).await?;
     // Read once it is held: nobody shows an older state after this.
     let Some(RunRow { run, .. }) = RunRow::find(store, &run.id).await? else { return Ok(()) };
     let posted = held.notice.posted.clone();
@@ -65,6 +67,21 @@ where
         }
         (Ok(board), None) => patience.with(|| board.post(&channel, &message)).await,
     };
+    left(store, held, called, digest, patience, now).await
+}
+
+/// Leaves a message after it was put up, or could not be: `digest` is what was to be shown.
+///
+/// # Errors
+/// AWS does not answer, or Slack does not and is to be asked again.
+pub(crate) async fn left(
+    store: &dyn Store,
+    mut held: Held,
+    called: Result<String, CallError>,
+    digest: Digest,
+    patience: &Patience,
+    now: Timestamp,
+) -> Result<(), Error> {
     match called {
         Ok(posted) => {
             held.notice.posted = Some(posted);
@@ -73,7 +90,7 @@ where
             notices::leave(store, held, None, now).await
         }
         Err(error) => {
-            tracing::warn!(run = %run.id, status = %run.status, %error, "people were not told");
+            tracing::warn!(run = %held.run(), %error, "people were not told");
             let since = *held.notice.failing_since.get_or_insert(now);
             let passing = matches!(error, CallError::Later { .. });
             if passing && since.plus_seconds(patience.give_up_after) > now {
@@ -90,7 +107,7 @@ where
 }
 
 /// The projection's exact bytes, if they could be shown at all.
-async fn projection(objects: &dyn Objects, run: &Run) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) async fn projection(objects: &dyn Objects, run: &Run) -> Result<Option<Vec<u8>>, Error> {
     let Some(stored) = run.projection.as_ref().map(|projection| &projection.object) else { return Ok(None) };
     if stored.bytes > PROJECTION_LIMIT {
         return Ok(None);

@@ -11,6 +11,7 @@ use plangate_gate::lifecycle::Status;
 use plangate_gate::run::{Actor, Kind, Proposer, Run};
 use plangate_gate::time::Timestamp;
 use plangate_record::callbacks::{Word, leave_word};
+use plangate_record::notices::Topic;
 use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
 use plangate_record::objects::bundle_key;
 use plangate_record::rows::run_key;
@@ -198,7 +199,7 @@ async fn without_a_channel_nothing_happens_and_nothing_fails() {
     let world = World::new(None).await;
     world.becomes(Status::AwaitingApproval).await;
     world.changed(1).await.unwrap();
-    assert!(world.wall.calls().is_empty() && notices::find(&world.store, &world.run).await.unwrap().is_none());
+    assert!(world.wall.calls().is_empty() && notices::find(&world.store, &world.run, Topic::Run).await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -272,7 +273,7 @@ async fn two_at_once_never_cross() {
     world.becomes(Status::AwaitingApproval).await;
     world.changed(1).await.unwrap();
     // Somebody died while he held it, or goes on: the next one waits until he cannot be alive.
-    notices::hold(&world.store, &world.run, "C0CHANGES", "somebody", HOLD_SECONDS, at(2)).await.unwrap();
+    notices::hold(&world.store, &world.run, Topic::Run, "C0CHANGES", "somebody", HOLD_SECONDS, at(2)).await.unwrap();
     world.becomes(Status::Applied).await;
     world.wall.calls();
     assert!(matches!(world.changed(2 + HOLD_SECONDS - 1).await, Err(Error::Contended)));

@@ -9,12 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::failure::FailureReason;
 use crate::ids::{RunId, WorkspaceId};
+use crate::known::Sighting;
 use crate::lifecycle::Status;
 use crate::receipt::PhaseFailure;
 use crate::run::{
     Actor, ApplyRecord, ChainHead, Counts, DecisionRecord, GuardrailRecord, Kind, Origin, PlanRecord, Proposer,
     ReviewRecord, Surface,
 };
+use crate::state::StateIdentity;
 use crate::time::Timestamp;
 use crate::untrusted::{self, UntrustedError};
 
@@ -228,6 +230,37 @@ pub enum What {
         note: String,
         /// The plan-only run that has recorded the state's identity since.
         run: RunId,
+        /// That identity: what was looked at. A change from here on is told again.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        state: Option<StateIdentity>,
+    },
+    /// Ledger: a plan has read another state than the one that was known, and no apply of the gate has left it (`R56`).
+    ChangedOutsideGate {
+        /// The run that noticed.
+        run: RunId,
+        /// What was known, and when it was last seen.
+        before: Sighting,
+        /// What stands there instead.
+        after: Sighting,
+    },
+    /// Ledger: what applying the last applied configuration again would change is new, or has become another (`R55`).
+    DriftFound {
+        /// The run that found it.
+        run: RunId,
+        /// The digest of its projection, which names the finding.
+        projection: Digest,
+        /// How much would be changed.
+        counts: Counts,
+        /// The finding that stood before, if one did.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        previous: Option<Digest>,
+    },
+    /// Ledger: what had drifted is as it was applied again.
+    DriftGone {
+        /// The run that found that.
+        run: RunId,
+        /// The finding that stood before.
+        previous: Digest,
     },
     /// Ledger, or the gate's chain: from here on nothing of the workspace, or of the whole gate, is admitted, approved or
     /// started.

@@ -288,6 +288,9 @@ pub struct WorkspaceSpec {
     /// Where in Slack its runs are shown and decided on; none: nowhere.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub slack: Option<SlackChannel>,
+    /// How often it is looked at for drift, in hours, 1 to 720; none: never (`R55`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub drift_hours: Option<u16>,
 }
 
 /// A channel in Slack.
@@ -390,6 +393,8 @@ impl WorkspaceSpec {
         require("automatic_approval", manages, "cannot be on where `manages_gate` is")?;
         let channel = self.slack.as_ref().is_none_or(|slack| slack_id(&slack.channel, "CG"));
         require("slack.channel", channel, "is a channel's id such as `C024BE91L`, not its name")?;
+        let hours = self.drift_hours.is_none_or(|hours| (1..=720).contains(&hours));
+        require("drift_hours", hours, "is between 1 and 720")?;
         self.reviewer.validate(id)?;
         let prose = self.review_policy.chars().nth(LONGEST_REVIEW_POLICY).is_none()
             && !self.review_policy.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
@@ -513,6 +518,7 @@ impl PrincipalSpec {
     /// # Errors
     /// A list that is empty or too long, or an identity that cannot occur.
     pub fn validate(&self) -> Result<(), SpecError> {
+        require("person", self.person != Person::gate(), "is not `plangate`, which is the gate itself")?;
         require("iam", (1..=20).contains(&self.iam.len()), "has 1 to 20 entries")?;
         for each in &self.iam {
             let account = each.account.len() == 12 && each.account.bytes().all(|b| b.is_ascii_digit());
@@ -587,6 +593,19 @@ mod tests {
         assert_eq!(spec.validate(&id).unwrap_err().field, "slack.channel");
         spec.slack = channel("C024BE91L");
         spec.validate(&id).unwrap();
+        for (hours, good) in [(0, false), (1, true), (720, true), (721, false)] {
+            spec.drift_hours = Some(hours);
+            assert_eq!(spec.validate(&id).is_ok(), good, "{hours}");
+        }
+        assert_eq!(spec.validate(&id).unwrap_err().field, "drift_hours");
+    }
+
+    #[test]
+    fn nobody_is_called_as_the_gate_is() {
+        let iam = vec![IamMatch { account: "123456789012".into(), role: "ana".into(), role_id: None, session: None }];
+        let principal = |person| PrincipalSpec { person, bot: false, iam: iam.clone(), slack: Vec::new() };
+        principal("plangate-admin".parse().unwrap()).validate().unwrap();
+        assert_eq!(principal(Person::gate()).validate().unwrap_err().field, "person");
     }
 
     #[test]

@@ -87,7 +87,7 @@ reasons! {
     /// The apply task ended before it took the claim: nothing was applied.
     ApplyNotStarted = "apply-not-started" => "read the apply log; nothing was changed: propose again",
     /// The apply took the claim and left no result: nobody knows what was applied.
-    ApplyOutcomeUnknown = "apply-outcome-unknown" => "look at the estate, then `plangate workspace acknowledge`, then a plan-only run",
+    ApplyOutcomeUnknown = "apply-outcome-unknown" => "the workspace is closed: `plangate workspace get` tells what is known, and what to do in which order",
     /// The workflow of the run ended from outside.
     ExecutionAborted = "execution-aborted" => "propose again",
     /// Something in the gate failed.

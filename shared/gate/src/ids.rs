@@ -123,6 +123,14 @@ impl RunId {
     }
 }
 
+impl Person {
+    /// The gate itself, where it proposes. Nobody else is called so.
+    #[must_use]
+    pub fn gate() -> Self {
+        Self("plangate".to_owned())
+    }
+}
+
 impl WorkspaceId {
     /// A new identifier from ten bytes of `randomness`.
     #[must_use]

@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::documents::{Engine, WorkspaceSpec};
+use crate::drift::DriftWord;
 use crate::failure::FailureReason;
 use crate::ids::{Person, RunId, WorkspaceId};
+use crate::known::{Compared, Outside, Sighting};
 use crate::lifecycle::{self, Status, TransitionError};
-use crate::order::StoredObject;
+use crate::order::{Phase, StoredObject};
 use crate::receipt::{Isolation, PhaseFailure, PlanExit, StateLockEvidence};
 use crate::state::StateIdentity;
 use crate::time::Timestamp;
@@ -135,6 +137,14 @@ pub struct Proposer {
     /// Whom a bot claims to speak for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub on_behalf_of: Option<Person>,
+}
+
+impl Proposer {
+    /// The gate's own schedule, which looks for drift (`R55`). No IAM identity is called so.
+    #[must_use]
+    pub fn drift() -> Self {
+        Self { person: Person::gate(), arn: "gate:drift".to_owned(), on_behalf_of: None }
+    }
 }
 
 /// The workspace's configuration as it was when the plan began: both phases go by it (`R10`).
@@ -379,9 +389,15 @@ pub struct Run {
     /// When the plan was ordered.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plan_ordered_at: Option<Timestamp>,
+    /// How often what is known of the state had become another when the plan was ordered.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub known_moves: Option<u64>,
     /// The plan.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub plan: Option<PlanRecord>,
+    /// What the plan's state was to what is known (`R56`).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub compared: Option<Compared>,
     /// The projection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub projection: Option<ProjectionRecord>,
@@ -397,6 +413,9 @@ pub struct Run {
     /// The apply.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub apply: Option<ApplyRecord>,
+    /// What it has added to what is known of drift, if it looked for that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub drift: Option<DriftWord>,
     /// Why it failed, if it did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failure: Option<PhaseFailure>,
@@ -434,6 +453,28 @@ impl Run {
             self.ended_at = Some(now);
         }
         Ok(())
+    }
+
+    /// Whether the gate's schedule proposed it, to look for drift (`R55`).
+    #[must_use]
+    pub fn looks_for_drift(&self) -> bool {
+        self.origin == Origin::Drift && self.proposer == Proposer::drift()
+    }
+
+    /// The change outside of the gate that its plan has noticed, if it has.
+    #[must_use]
+    pub fn outside(&self) -> Option<&Outside> {
+        match &self.compared {
+            Some(Compared::ChangedOutside { change }) => Some(change),
+            _ => None,
+        }
+    }
+
+    /// The state that its plan has read, as a sighting that was taken in at `now`; none without a plan.
+    #[must_use]
+    pub fn sighting(&self, now: Timestamp) -> Option<Sighting> {
+        let (state, run, phase) = (self.plan.as_ref()?.state.clone(), self.id.clone(), Phase::Plan);
+        Some(Sighting { state, run, phase, from: self.plan_ordered_at?, to: now })
     }
 
     /// Whether its plan is dead at `now` (`R13`). A run without a plan has nothing that could be dead.

@@ -1,4 +1,5 @@
-//! Opening a quarantined lock again: somebody has looked, and a plan-only run has recorded the state since.
+//! Opening a quarantined lock again: somebody has looked, and a plan-only run has recorded the state since. What that run has
+//! read is what is known from then on.
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::documents::Action;
@@ -13,6 +14,7 @@ use crate::access::Caller;
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
 use crate::finish::{pass_on, wake_holder};
+use crate::known;
 use crate::requests::Remembered;
 use crate::rows::{ChainRow, LockRow, RunRow};
 use crate::store::Store;
@@ -68,7 +70,10 @@ pub async fn acknowledge(
         writes.push(lock.put()?);
         writes.push(remembered.write("acknowledged")?);
         let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
-        ledger.append(now, &actor, What::LockAcknowledged { note: request.note.clone(), run: request.run.clone() })?;
+        let state = shown.plan.as_ref().map(|plan| plan.state.clone());
+        let (note, run) = (request.note.clone(), request.run.clone());
+        ledger.append(now, &actor, What::LockAcknowledged { note, run, state })?;
+        writes.extend(known::settle(store, &shown, now).await?);
         writes.extend(ledger.writes()?);
         if attempts.settle(store.transact(writes).await).await?.is_some() {
             return wake_holder(store, workflow, workspace).await;

@@ -61,7 +61,7 @@ fn etag(item: &Item) -> String {
 fn view(item: &Item) -> Result<Document, Error> {
     let stored: Stored = rows::read(item)?;
     let Stored { kind, id, namespace, owner, spec } = stored;
-    Ok(Document { kind, id, namespace, owner, etag: etag(item), spec, lock: None })
+    Ok(Document { kind, id, namespace, owner, etag: etag(item), spec, lock: None, known: None, drift: None })
 }
 
 /// Reads a document.

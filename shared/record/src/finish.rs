@@ -10,10 +10,10 @@ use plangate_gate::run::Actor;
 use plangate_gate::time::Timestamp;
 
 use crate::error::Error;
-use crate::freeze;
 use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, place_key};
 use crate::store::{Store, StoreError, Write};
 use crate::workflow::Workflow;
+use crate::{drift, freeze, known};
 
 /// How a run ends.
 #[derive(Debug, Clone)]
@@ -45,7 +45,8 @@ impl Ending {
 /// Ends the run that was read as `row`, changed as the ending needs. One try: `Conflict` means read again.
 ///
 /// Condition: the run and the lock are as they were read. If the run holds the lock, the head of the line gets it in the
-/// same transaction (`R3`); a run whose outcome nobody knows closes it instead.
+/// same transaction (`R3`); a run whose outcome nobody knows closes it instead. What is known of the state follows an apply, and
+/// what stands of drift a run that looked for it (`R55`, `R56`).
 pub(crate) async fn finish(
     store: &dyn Store,
     mut row: RunRow,
@@ -76,7 +77,14 @@ pub(crate) async fn finish(
         ledger.append(now, &ending.actor, What::RunClosed { run: id.clone(), status, chain: head.clone() })?;
     }
 
+    let unknown = ending.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ApplyOutcomeUnknown);
+    let known = if before == Status::Applying { known::follow(store, &row.run, unknown, now).await? } else { None };
+    let found = drift::take_in(store, &mut row.run, now).await?;
+    if let Some(what) = found.told {
+        ledger.append(now, &ending.actor, what)?;
+    }
     let mut writes = vec![row.put()?];
+    writes.extend(known.into_iter().chain(found.writes));
     if let (Status::Queued, Some(place)) = (before, row.run.queued_as) {
         writes.push(Write::Delete(place_key(&workspace, place), 1));
     }
@@ -84,7 +92,6 @@ pub(crate) async fn finish(
     if row.run.fence > 0 && before.holds_lock() {
         let mut lock = LockRow::load(store, &workspace).await?;
         if lock.lock.held_by(&id, row.run.fence) {
-            let unknown = ending.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ApplyOutcomeUnknown);
             if unknown {
                 lock.lock.lock = LockState::Quarantined { run: id.clone(), since: now };
                 let reason = FailureReason::ApplyOutcomeUnknown;

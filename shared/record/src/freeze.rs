@@ -91,7 +91,8 @@ pub(crate) async fn over(store: &dyn Store, workspace: &WorkspaceId) -> Result<O
 /// # Errors
 /// The table does not answer, or the gate's freeze is damaged.
 pub async fn views(store: &dyn Store, lock: &LockRow) -> Result<Vec<FreezeView>, Error> {
-    let own = lock.lock.frozen.as_ref().map(|frozen| view(FreezeScope::Workspace, frozen));
+    let lift = format!("plangate unfreeze {} --reason TEXT", lock.lock.workspace);
+    let own = lock.lock.frozen.as_ref().map(|frozen| view(FreezeScope::Workspace, frozen, lift));
     Ok(own.into_iter().chain(gate_view(store).await?).collect())
 }
 
@@ -100,11 +101,14 @@ pub async fn views(store: &dyn Store, lock: &LockRow) -> Result<Vec<FreezeView>,
 /// # Errors
 /// The table does not answer, or it is damaged.
 pub async fn gate_view(store: &dyn Store) -> Result<Option<FreezeView>, Error> {
-    Ok(GateRow::load(store).await?.freeze.frozen.as_ref().map(|frozen| view(FreezeScope::Gate, frozen)))
+    Ok(GateRow::load(store).await?.freeze.frozen.as_ref().map(|frozen| {
+        view(FreezeScope::Gate, frozen, "plangate unfreeze --gate --reason TEXT".to_owned())
+    }))
 }
 
-fn view(scope: FreezeScope, frozen: &Frozen) -> FreezeView {
-    FreezeView { scope, by: frozen.by.name().to_owned(), at: frozen.at, reason: frozen.reason.clone() }
+fn view(scope: FreezeScope, frozen: &Frozen, lift: String) -> FreezeView {
+    let (by, reason) = (frozen.by.name().to_owned(), frozen.reason.clone());
+    FreezeView { scope, by, at: frozen.at, reason, lift: Some(lift) }
 }
 
 /// The refusal of what cannot be done while `frozen` stands.
@@ -260,7 +264,7 @@ pub(crate) async fn resume(
 }
 
 /// Every workspace there is, read consistently.
-async fn workspaces(store: &dyn Store) -> Result<Vec<WorkspaceId>, Error> {
+pub(crate) async fn workspaces(store: &dyn Store) -> Result<Vec<WorkspaceId>, Error> {
     let items = store.partition(WORKSPACES, "", usize::MAX).await?;
     items.iter().map(|item| Ok(rows::read(item)?)).collect()
 }

@@ -14,6 +14,7 @@ use plangate_gate::time::Timestamp;
 use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
+use crate::known;
 use crate::objects::{Objects, artifact_key, document_key, receipt_key};
 use crate::prepare::not_ready;
 use crate::rows::{ChainRow, RunRow};
@@ -72,10 +73,17 @@ pub async fn intake(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: 
         };
         row.run.plan = Some(plan.clone());
         row.run.step(Status::Evaluating, now)?;
+        let (known, told) = known::compare(store, &mut row.run, now).await?;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
         chain.append(now, &actor, What::PlanReceived { plan: Box::new(plan) })?;
         let mut writes = vec![row.put()?];
         writes.extend(chain.writes()?);
+        writes.extend(known);
+        if let Some(what) = told {
+            let mut ledger = ChainRow::load(store, Chain::Workspace(row.run.workspace.clone())).await?;
+            ledger.append(now, &actor, what)?;
+            writes.extend(ledger.writes()?);
+        }
         if attempts.settle(store.transact(writes).await).await?.is_some() {
             return Ok(());
         }

@@ -16,12 +16,14 @@ pub mod cancel;
 pub mod conclude;
 pub mod decide;
 pub mod documents;
+pub mod drift;
 mod error;
 mod finish;
 pub mod freeze;
 pub mod guard;
 mod heads;
 pub mod intake;
+pub mod known;
 pub mod logs;
 #[cfg(any(test, feature = "memory"))]
 pub mod memory;

@@ -45,31 +45,56 @@ struct Hold {
     until: Timestamp,
 }
 
+/// What a message is about. A run has one message of each at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// The run itself, from its approval to its end.
+    Run,
+    /// A change of the state that the run has noticed, and that is none of the gate's.
+    Outside,
+    /// What the run has found of drift.
+    Drift,
+}
+
 /// The right to change a run's message, for a while. Only [`hold`] gives it.
 #[derive(Debug)]
 pub struct Held {
     run: RunId,
+    topic: Topic,
     version: u64,
     /// The message as it was last left.
     pub notice: Notice,
 }
 
-fn key(run: &RunId) -> Key {
-    Key::new(format!("NOTICE#{run}"), "NOTICE")
+impl Held {
+    /// The run that the message is about.
+    #[must_use]
+    pub const fn run(&self) -> &RunId {
+        &self.run
+    }
 }
 
-fn put(run: &RunId, stored: &Stored, version: u64) -> Result<Write, Error> {
-    let mut item = Item::new(key(run), rows::write("a notice", stored)?);
+fn key(run: &RunId, topic: Topic) -> Key {
+    let sk = match topic {
+        Topic::Run => "NOTICE",
+        Topic::Outside => "OUTSIDE",
+        Topic::Drift => "DRIFT",
+    };
+    Key::new(format!("NOTICE#{run}"), sk)
+}
+
+fn put(key: Key, stored: &Stored, version: u64) -> Result<Write, Error> {
+    let mut item = Item::new(key, rows::write("a notice", stored)?);
     item.version = version;
     Ok(Write::Put(item))
 }
 
-/// What people were told of a run, if anything was.
+/// What people were told of a run on a topic, if anything was.
 ///
 /// # Errors
 /// The table does not answer, or the notice is damaged.
-pub async fn find(store: &dyn Store, run: &RunId) -> Result<Option<Notice>, Error> {
-    let Some(item) = store.get(&key(run)).await? else { return Ok(None) };
+pub async fn find(store: &dyn Store, run: &RunId, topic: Topic) -> Result<Option<Notice>, Error> {
+    let Some(item) = store.get(&key(run, topic)).await? else { return Ok(None) };
     let stored: Stored = rows::read(&item)?;
     Ok(Some(stored.notice))
 }
@@ -83,6 +108,7 @@ pub async fn find(store: &dyn Store, run: &RunId) -> Result<Option<Notice>, Erro
 pub async fn hold(
     store: &dyn Store,
     run: &RunId,
+    topic: Topic,
     channel: &str,
     by: &str,
     seconds: u32,
@@ -90,7 +116,7 @@ pub async fn hold(
 ) -> Result<Held, Error> {
     let mut attempts = Attempts::new(by);
     loop {
-        let item = store.get(&key(run)).await?;
+        let item = store.get(&key(run, topic)).await?;
         let version = item.as_ref().map_or(0, |item| item.version);
         let stored: Option<Stored> = item.as_ref().map(rows::read).transpose()?;
         let (notice, held) = stored.map_or((None, None), |stored| (Some(stored.notice), stored.held));
@@ -99,14 +125,14 @@ pub async fn hold(
         if let Some(held) = held.filter(|held| held.until > now) {
             if held.by == by {
                 // Ours, of an attempt whose answer was lost.
-                return Ok(Held { run: run.clone(), version, notice });
+                return Ok(Held { run: run.clone(), topic, version, notice });
             }
             return Err(Error::Contended);
         }
         let hold = Hold { by: by.to_owned(), until: now.plus_seconds(seconds) };
         let stored = Stored { notice, held: Some(hold) };
-        if attempts.settle(store.transact(vec![put(run, &stored, version)?]).await).await?.is_some() {
-            return Ok(Held { run: run.clone(), version: version + 1, notice: stored.notice });
+        if attempts.settle(store.transact(vec![put(key(run, topic), &stored, version)?]).await).await?.is_some() {
+            return Ok(Held { run: run.clone(), topic, version: version + 1, notice: stored.notice });
         }
     }
 }
@@ -117,12 +143,12 @@ pub async fn hold(
 /// # Errors
 /// `Contended` if somebody else has taken hold of it since. The table does not answer.
 pub async fn leave(store: &dyn Store, held: Held, problem: Option<&str>, now: Timestamp) -> Result<(), Error> {
-    let Held { run, version, notice } = held;
+    let Held { run, topic, version, notice } = held;
     let stored = Stored { notice, held: None };
     let written = rows::write("a notice", &stored)?;
     let mut attempts = Attempts::new(run.as_str());
     loop {
-        let mut writes = vec![put(&run, &stored, version)?];
+        let mut writes = vec![put(key(&run, topic), &stored, version)?];
         if let Some(problem) = problem {
             let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
             let what = What::NotificationFailed { surface: Surface::Slack, problem: problem.to_owned() };
@@ -131,7 +157,7 @@ pub async fn leave(store: &dyn Store, held: Held, problem: Option<&str>, now: Ti
         }
         let outcome = store.transact(writes).await;
         if matches!(outcome, Err(StoreError::Conflict | StoreError::Unavailable(_))) {
-            let found = store.get(&key(&run)).await?;
+            let found = store.get(&key(&run, topic)).await?;
             match found {
                 Some(item) if item.version == version + 1 && item.body == written => return Ok(()),
                 Some(item) if item.version != version => return Err(Error::Contended),

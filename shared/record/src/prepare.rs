@@ -13,6 +13,7 @@ use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::Error;
 use crate::freeze;
+use crate::known::KnownRow;
 use crate::objects::{Objects, order_key, put_same};
 use crate::rows::{ChainRow, LockRow, RunRow, write};
 use crate::store::Store;
@@ -85,6 +86,8 @@ pub async fn prepare(
         row.run.pinned = Some(pinned);
         row.run.plan_order = Some(order);
         row.run.plan_ordered_at = Some(now);
+        // Read before the order is recorded: what the plan reads, it reads after this.
+        row.run.known_moves = Some(KnownRow::load(store, &row.run.workspace).await?.known.moves);
         row.token = None;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
         chain.append(now, &Actor::gate("prepare"), What::PlanOrdered { order, workspace_etag: etag, roles })?;

@@ -1,10 +1,11 @@
 //! Proposing a run: one record, one event, one anchor in the ledger; then its execution.
 
 use plangate_gate::audit::{Chain, What};
-use plangate_gate::ids::RunId;
+use plangate_gate::digest::Digest;
+use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::StoredObject;
-use plangate_gate::run::{Actor, Proposer, Run, RunSchema};
+use plangate_gate::run::{Actor, Kind, Origin, Proposer, Run, RunSchema};
 use plangate_gate::time::Timestamp;
 use plangate_wire::{ProposeRequest, Reason};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Refusal};
 use crate::objects::{Objects, bundle_key};
 use crate::requests::Remembered;
 use crate::rows::{ChainRow, RunRow};
-use crate::store::Store;
+use crate::store::{Store, StoreError, Write};
 use crate::workflow::Workflow;
 
 /// Records a proposal of somebody who may make it, and starts its execution. `run` is the new run's id; `bucket` the
@@ -35,7 +36,7 @@ pub async fn propose(
     now: Timestamp,
 ) -> Result<Run, Error> {
     let remembered = Remembered::new(&proposer.person, &request.request_id, request, now)?;
-    let key = bundle_key(&request.workspace, &request.bundle);
+    let actor = Actor::Person { person: proposer.person.clone(), arn: proposer.arn.clone() };
     let mut attempts = Attempts::new(run.as_str());
     loop {
         if let Some(first) = remembered.first_answer(store).await? {
@@ -52,72 +53,111 @@ pub async fn propose(
                 return Err(Refusal::new(Reason::InvalidRequest, message).into());
             }
         }
-        let bytes = match objects.head(&key).await? {
-            Some((bytes, Some(digest))) if digest == request.bundle => bytes,
-            _ => {
-                let message = format!("the bundle `{}` was not uploaded, or not whole", request.bundle);
-                return Err(Refusal::new(Reason::BundleMissing, message).into());
-            }
-        };
-        let bundle = StoredObject {
-            bucket: bucket.to_owned(),
-            key: key.clone(),
-            version_id: None,
-            digest: request.bundle,
-            bytes,
-        };
-        let new = Run {
-            schema: RunSchema::V1,
-            id: run.clone(),
-            workspace: request.workspace.clone(),
+        let proposal = Proposal {
+            workspace: &request.workspace,
             kind: request.kind,
-            status: Status::Proposed,
-            proposer: proposer.clone(),
-            origin: request.origin,
-            derived_from: request.derived_from.clone(),
-            proposed_at: now,
-            updated_at: now,
-            bundle,
-            fence: 0,
-            queued_as: None,
-            pinned: None,
-            plan_order: None,
-            plan_ordered_at: None,
-            plan: None,
-            projection: None,
-            guardrails: None,
-            review: None,
-            decision: None,
-            apply: None,
-            failure: None,
-            cancel: None,
-            ended_at: None,
-        };
-        let actor = Actor::Person { person: proposer.person.clone(), arn: proposer.arn.clone() };
-        let mut chain = ChainRow::fresh(Chain::Run(run.clone()));
-        let proposed = What::RunProposed {
-            kind: new.kind,
             bundle: request.bundle,
-            proposer: proposer.clone(),
             origin: request.origin,
+            derived_from: request.derived_from.as_ref(),
+            proposer,
+            actor: &actor,
         };
-        chain.append(now, &actor, proposed)?;
-        let mut ledger = ChainRow::load(store, Chain::Workspace(request.workspace.clone())).await?;
-        ledger.append(now, &actor, What::RunOpened { run: run.clone() })?;
-        let row = RunRow { run: new, version: 0, token: None, token_at: None };
-        let mut writes = vec![row.put()?, remembered.write(run.as_str())?];
-        writes.extend(chain.writes()?);
-        writes.extend(ledger.writes()?);
-        if attempts.settle(store.transact(writes).await).await?.is_some() {
-            start(workflow, &row.run).await;
-            return Ok(row.run);
+        let with = vec![remembered.write(run.as_str())?];
+        let (proposed, outcome) = record(store, objects, bucket, &proposal, &run, with, now).await?;
+        if attempts.settle(outcome).await?.is_some() {
+            start(workflow, &proposed).await;
+            return Ok(proposed);
         }
     }
 }
 
+/// A run that is to be.
+pub(crate) struct Proposal<'a> {
+    /// Where.
+    pub(crate) workspace: &'a WorkspaceId,
+    /// Whether it may ever be applied.
+    pub(crate) kind: Kind,
+    /// Its configuration, which was uploaded.
+    pub(crate) bundle: Digest,
+    /// What it comes from.
+    pub(crate) origin: Origin,
+    /// The run that it is derived from, which is one of the workspace.
+    pub(crate) derived_from: Option<&'a RunId>,
+    /// Who proposes.
+    pub(crate) proposer: &'a Proposer,
+    /// Who acts, as it is recorded.
+    pub(crate) actor: &'a Actor,
+}
+
+/// Records a proposal as `run`, together `with` other writes. One try: `Conflict` means read again.
+///
+/// # Errors
+/// The bundle is not there (a refusal), or AWS does not answer.
+pub(crate) async fn record(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    bucket: &str,
+    proposal: &Proposal<'_>,
+    run: &RunId,
+    with: Vec<Write>,
+    now: Timestamp,
+) -> Result<(Run, Result<(), StoreError>), Error> {
+    let Proposal { workspace, kind, bundle: digest, origin, derived_from, proposer, actor } = *proposal;
+    let key = bundle_key(workspace, &digest);
+    let bytes = match objects.head(&key).await? {
+        Some((bytes, Some(found))) if found == digest => bytes,
+        _ => {
+            let message = format!("the bundle `{digest}` was not uploaded, or not whole");
+            return Err(Refusal::new(Reason::BundleMissing, message).into());
+        }
+    };
+    let bundle = StoredObject { bucket: bucket.to_owned(), key, version_id: None, digest, bytes };
+    let new = Run {
+        schema: RunSchema::V1,
+        id: run.clone(),
+        workspace: workspace.clone(),
+        kind,
+        status: Status::Proposed,
+        proposer: proposer.clone(),
+        origin,
+        derived_from: derived_from.cloned(),
+        proposed_at: now,
+        updated_at: now,
+        bundle,
+        fence: 0,
+        queued_as: None,
+        pinned: None,
+        plan_order: None,
+        plan_ordered_at: None,
+        known_moves: None,
+        plan: None,
+        compared: None,
+        projection: None,
+        guardrails: None,
+        review: None,
+        decision: None,
+        apply: None,
+        drift: None,
+        failure: None,
+        cancel: None,
+        ended_at: None,
+    };
+    let mut chain = ChainRow::fresh(Chain::Run(run.clone()));
+    let proposed = What::RunProposed { kind, bundle: digest, proposer: proposer.clone(), origin };
+    chain.append(now, actor, proposed)?;
+    let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
+    ledger.append(now, actor, What::RunOpened { run: run.clone() })?;
+    let row = RunRow { run: new, version: 0, token: None, token_at: None };
+    let mut writes = vec![row.put()?];
+    writes.extend(with);
+    writes.extend(chain.writes()?);
+    writes.extend(ledger.writes()?);
+    Ok((row.run, store.transact(writes).await))
+}
+
 /// Starts a run's execution where it is still to be started. If the start fails the run stands all the same, and the
 /// sweeper starts it.
-async fn start(workflow: &dyn Workflow, run: &Run) {
+pub(crate) async fn start(workflow: &dyn Workflow, run: &Run) {
     if run.status == Status::Proposed
         && let Err(error) = workflow.start(run.kind, &run.id).await
     {

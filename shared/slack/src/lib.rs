@@ -9,6 +9,7 @@ pub mod interaction;
 pub mod manifest;
 pub mod message;
 pub mod modal;
+mod news;
 pub mod signature;
 mod text;
 

@@ -16,10 +16,10 @@ use crate::text::{field, length, pieces, plain, preformatted, section};
 pub const PROJECTION_LIMIT: u64 = 1024 * 1024;
 
 /// The most blocks of a message.
-const BLOCKS: usize = 50;
+pub(crate) const BLOCKS: usize = 50;
 
 /// The most characters of all blocks together. Slack documents none and refuses (`msg_blocks_too_long`) from about 13,200 on.
-const CHARACTERS: usize = 12_000;
+pub(crate) const CHARACTERS: usize = 12_000;
 
 /// What a message is about.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ const fn headline(status: Status) -> &'static str {
 }
 
 /// How much is changed, in one line.
-fn counts(run: &Run, view: Option<&ProjectionView<'_>>) -> String {
+pub(crate) fn counts(run: &Run, view: Option<&ProjectionView<'_>>) -> String {
     if let Some(view) = view {
         return summary(view);
     }
@@ -106,7 +106,7 @@ fn counts(run: &Run, view: Option<&ProjectionView<'_>>) -> String {
 }
 
 /// The projection, if its bytes are here and are those of the record.
-fn view<'a>(subject: &Subject<'a>) -> Option<ProjectionView<'a>> {
+pub(crate) fn view<'a>(subject: &Subject<'a>) -> Option<ProjectionView<'a>> {
     let bytes = subject.projection?;
     if subject.run.projection.as_ref()?.object.digest != Digest::of(bytes) {
         return None;
@@ -154,7 +154,7 @@ fn verdict_of_rules(outcome: &GuardrailRecord) -> String {
 }
 
 /// The blocks with all of the change and all reasons; none where that would be a part only.
-fn whole(run: &Run, view: &ProjectionView<'_>) -> Option<Vec<Value>> {
+pub(crate) fn whole(run: &Run, view: &ProjectionView<'_>) -> Option<Vec<Value>> {
     let text = rendered(view, RenderStyle::Plain);
     // The last line says how much; that stands among the facts already.
     let change = pieces(text.trim_end().rsplit_once('\n').map_or("", |(list, _)| list))?;
@@ -196,7 +196,7 @@ fn elsewhere(run: &Run, waits: bool) -> String {
     )
 }
 
-fn footer(run: &Run) -> Value {
+pub(crate) fn footer(run: &Run) -> Value {
     let digest = run.projection.as_ref().map(|projection| projection.object.digest.to_string());
     let text = format!("Projection {}", digest.unwrap_or_else(|| "none".to_owned()));
     json!({ "type": "context", "elements": [plain(&text)] })

@@ -8,7 +8,10 @@ pub use reason::{ApiError, ApiErrorBody, Reason};
 
 use plangate_gate::digest::Digest;
 use plangate_gate::documents::DocumentKind;
+use plangate_gate::drift::Finding;
 use plangate_gate::ids::{Person, RequestId, RunId, WorkspaceId};
+use plangate_gate::known::Sighting;
+use plangate_gate::lifecycle::Status;
 use plangate_gate::run::{Choice, DecisionRecord, Kind, Origin, Run};
 use plangate_gate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -214,10 +217,16 @@ pub struct Document {
     /// A workspace's lock: who holds it, who waits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lock: Option<LockView>,
+    /// What is known of a workspace's state.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub known: Option<KnownView>,
+    /// How a workspace stands with drift.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub drift: Option<DriftView>,
 }
 
 /// A workspace's lock, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockView {
     /// `free`, `held` or `quarantined`.
     pub state: String,
@@ -231,9 +240,96 @@ pub struct LockView {
     /// The freezes that stand over the workspace: its own, the gate's.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub frozen: Vec<FreezeView>,
+    /// Since when it is closed, or held by a run that has ended.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub since: Option<Timestamp>,
+    /// Why it is closed, as a stable code.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    /// The same in a line for people.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+    /// What is known of it, and where it stands.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub evidence: Vec<Evidence>,
     /// What to do, where something is to be done.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next_step: Option<String>,
+    /// The same, one by one, each with its command.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub steps: Vec<Step>,
+}
+
+/// Something that is known, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What it is, in words.
+    pub what: String,
+    /// An object's address, a state's identity, or a line.
+    pub value: String,
+}
+
+/// Something to do, or to ask.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What it is for, in words.
+    pub what: String,
+    /// The command, or the query.
+    pub command: String,
+}
+
+/// What is known of a workspace's state, for people (`R56`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownView {
+    /// The state as it was last seen; none until a plan has read it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub seen: Option<Sighting>,
+    /// The run of whose apply nobody knows what it did, until somebody has looked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unsettled: Option<RunId>,
+    /// The last change that was none of the gate's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub outside: Option<OutsideView>,
+}
+
+/// A change that was none of the gate's, and how to find who made it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideView {
+    /// What the gate knew, and when it was last seen.
+    pub before: Sighting,
+    /// What stands there instead, and the run that noticed.
+    pub after: Sighting,
+    /// What to ask CloudTrail.
+    pub who: Vec<Step>,
+}
+
+/// How a workspace stands with drift, for people (`R55`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriftView {
+    /// How often it is looked at, in hours; none: not any more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hours: Option<u16>,
+    /// The run that looked last, or looks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<RunId>,
+    /// Where that run stands.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub status: Option<Status>,
+    /// Why it failed, as a stable code.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failure: Option<String>,
+    /// When the next look is due; the schedule comes by every quarter of an hour.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub due: Option<Timestamp>,
+    /// When a look last said something.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub looked_at: Option<Timestamp>,
+    /// What has drifted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub finding: Option<Finding>,
+    /// Why nothing can be looked at, where that is so.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub note: Option<String>,
 }
 
 /// What a freeze is of.
@@ -257,6 +353,9 @@ pub struct FreezeView {
     pub at: Timestamp,
     /// Why.
     pub reason: String,
+    /// The command that lifts it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lift: Option<String>,
 }
 
 /// `POST /v1/freeze`, `/v1/unfreeze`, and the same of a workspace: `POST /v1/workspaces/{id}/freeze`, `.../unfreeze`.

@@ -7,7 +7,9 @@ mod callbacks;
 mod crashes;
 mod decisions;
 mod documents;
+mod drift;
 mod freeze;
+mod known;
 mod line;
 #[path = "../../../reviewer/tests/bindings/server.rs"]
 pub(crate) mod model_server;

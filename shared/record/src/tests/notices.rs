@@ -7,10 +7,10 @@ use plangate_gate::run::Kind;
 
 use super::world::{Faults, World, at};
 use crate::error::Error;
-use crate::notices::{Held, find, hold, leave, untold};
+use crate::notices::{Held, Topic, find, hold, leave, untold};
 
 async fn take(world: &World, run: &RunId, by: &str, now: u32) -> Result<Held, Error> {
-    hold(world, run, "C0CHANGES", by, 60, at(now)).await
+    hold(world, run, Topic::Run, "C0CHANGES", by, 60, at(now)).await
 }
 
 fn failures(chain: &[What]) -> Vec<&str> {
@@ -25,7 +25,7 @@ fn failures(chain: &[What]) -> Vec<&str> {
 async fn one_at_a_time_holds_a_message_and_finds_it_as_the_last_one_left_it() {
     let world = World::new().await;
     let run = world.propose(Kind::Applicable, 1).await;
-    assert_eq!(find(&world, &run).await.unwrap(), None);
+    assert_eq!(find(&world, &run, Topic::Run).await.unwrap(), None);
     let mut held = take(&world, &run, "one", 0).await.unwrap();
     assert!(matches!(take(&world, &run, "two", 59).await, Err(Error::Contended)));
     held.notice.posted = Some("1.2".to_owned());
@@ -35,8 +35,11 @@ async fn one_at_a_time_holds_a_message_and_finds_it_as_the_last_one_left_it() {
     assert_eq!((held.notice.posted.as_deref(), held.notice.shown), (Some("1.2"), Some(Digest::of(b"waits"))));
     // A place that was changed in the configuration meanwhile does not move a message that stands.
     leave(&world, held, None, at(3)).await.unwrap();
-    let held = hold(&world, &run, "C0OTHER", "three", 60, at(4)).await.unwrap();
+    let held = hold(&world, &run, Topic::Run, "C0OTHER", "three", 60, at(4)).await.unwrap();
     assert_eq!(held.notice.channel, "C0CHANGES");
+    // What is told of it besides is a message of its own.
+    assert_eq!(find(&world, &run, Topic::Drift).await.unwrap(), None);
+    assert_eq!(hold(&world, &run, Topic::Drift, "C0OTHER", "four", 60, at(4)).await.unwrap().notice.posted, None);
 }
 
 #[tokio::test]
@@ -49,7 +52,7 @@ async fn whoever_was_too_slow_changes_nothing_any_more() {
     leave(&world, next, None, at(61)).await.unwrap();
     slow.notice.shown = Some(Digest::of(b"older"));
     assert!(matches!(leave(&world, slow, Some("timeout"), at(62)).await, Err(Error::Contended)));
-    assert_eq!(find(&world, &run).await.unwrap().unwrap().shown, Some(Digest::of(b"newer")));
+    assert_eq!(find(&world, &run, Topic::Run).await.unwrap().unwrap().shown, Some(Digest::of(b"newer")));
     assert!(failures(&world.chain(Chain::Run(run)).await).is_empty());
 }
 

@@ -1,5 +1,7 @@
 //! A gate in memory, with people, a workspace, a workflow that is stepped by hand, and a runner that does as it is told.
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
@@ -91,6 +93,8 @@ pub(crate) struct World {
     pub(crate) tasks: MemoryTasks,
     pub(crate) workspace: WorkspaceId,
     pub(crate) faults: Faults,
+    /// The states of the workspaces, as they stand in their buckets.
+    states: Mutex<BTreeMap<WorkspaceId, StateIdentity>>,
 }
 
 #[async_trait]
@@ -193,6 +197,7 @@ impl World {
             tasks: MemoryTasks::default(),
             workspace: WorkspaceId::new([5; 10]),
             faults: Faults::default(),
+            states: Mutex::default(),
         };
         let id = world.workspace.to_string();
         world.put(DocumentKind::Policy, "default", json!({ "schema": "plangate.policy.v1" })).await;
@@ -333,8 +338,31 @@ impl World {
         let _ = futures(Objects::put_new(&self.objects, &key, bytes)).unwrap();
     }
 
+    /// The state of a workspace as it stands.
+    pub(crate) fn state(&self, workspace: &WorkspaceId) -> StateIdentity {
+        self.states.lock().unwrap().get(workspace).cloned().unwrap_or(StateIdentity::None)
+    }
+
+    /// Somebody writes a workspace's state: an engine, or a person around the gate. Gives what stands then.
+    pub(crate) fn write_state(&self, workspace: &WorkspaceId, text: &str) -> StateIdentity {
+        let mut states = self.states.lock().unwrap();
+        let serial = match states.get(workspace) {
+            Some(StateIdentity::Present { serial, .. }) => serial + 1,
+            _ => 1,
+        };
+        let (version_id, digest) = (format!("{text}-{serial}"), Digest::of(text.as_bytes()));
+        let state = StateIdentity::Present { lineage: "l".into(), serial, version_id, digest };
+        states.insert(workspace.clone(), state.clone());
+        state
+    }
+
     /// What the runner does in the plan phase, with this document and exit code.
     pub(crate) fn runner_plans(&self, run: &RunId, document: &str, exit_code: PlanExit) {
+        self.runner_has_planned(run, document, exit_code, self.state(&self.of(run)));
+    }
+
+    /// The same, of a state that it has read before.
+    pub(crate) fn runner_has_planned(&self, run: &RunId, document: &str, exit_code: PlanExit, state: StateIdentity) {
         let (order, _) = self.order(run, Phase::Plan);
         let key = document_key(&order.workspace, run);
         let _ = futures(Objects::put_new(&self.objects, &key, document.as_bytes().to_vec())).unwrap();
@@ -352,7 +380,7 @@ impl World {
             document: object(BUCKET, key, document.as_bytes()),
             plan_format: "1.2".into(),
             lock_file: LockFile::None,
-            state: StateIdentity::None,
+            state,
         });
         self.write_receipt(&receipt);
     }
@@ -380,9 +408,19 @@ impl World {
         Applied { exit_code, state_before: StateIdentity::None, state_after, errored_state: None }
     }
 
+    /// The engine applies, and saves the state.
+    pub(crate) fn engine(&self, run: &RunId, exit_code: i32) -> Applied {
+        let workspace = self.of(run);
+        let state_before = self.state(&workspace);
+        let state_after = self.write_state(&workspace, run.as_str());
+        Applied { exit_code, state_before, state_after, errored_state: None }
+    }
+
     /// The runner's first word after the engine has ended.
-    pub(crate) fn runner_results(&self, run: &RunId, exit_code: i32) {
-        self.runner_tells(run, Self::applied(exit_code));
+    pub(crate) fn runner_results(&self, run: &RunId, exit_code: i32) -> Applied {
+        let applied = self.engine(run, exit_code);
+        self.runner_tells(run, applied.clone());
+        applied
     }
 
     pub(crate) fn runner_tells(&self, run: &RunId, applied: Applied) {
@@ -403,9 +441,9 @@ impl World {
     /// The runner's whole apply, if it gets the claim.
     pub(crate) fn runner_applies(&self, run: &RunId, exit_code: i32) {
         if self.runner_claims(run) {
-            self.runner_results(run, exit_code);
+            let applied = self.runner_results(run, exit_code);
             let mut receipt = self.receipt(run, Phase::Apply);
-            receipt.applied = Some(Self::applied(exit_code));
+            receipt.applied = Some(applied);
             if exit_code != 0 {
                 receipt.failure = Some(failure(FailureReason::ApplyErrored, "the engine failed"));
             }
@@ -465,6 +503,46 @@ impl World {
             self.review(run).await.unwrap();
         }
         self.ask(run).await.unwrap();
+    }
+
+    /// Takes a fresh run to where its apply is ordered.
+    pub(crate) async fn to_applying(&self, run: &RunId) {
+        self.to_approval(run).await;
+        self.decide("bob", run, plangate_gate::run::Choice::Approve, at(7)).await.unwrap();
+        self.authorize(run, at(7)).await.unwrap();
+    }
+
+    /// A run that is applied, from its proposal to its end.
+    pub(crate) async fn applied_run(&self, number: u8) -> RunId {
+        let run = self.propose(Kind::Applicable, number).await;
+        self.to_applying(&run).await;
+        self.runner_applies(&run, 0);
+        assert_eq!(self.conclude(&run, None).await.unwrap().status, plangate_gate::lifecycle::Status::Applied);
+        run
+    }
+
+    /// A plan-only run whose plan was ordered.
+    pub(crate) async fn looking(&self, number: u8) -> RunId {
+        let run = self.propose(Kind::PlanOnly, number).await;
+        self.admit(&run).await.unwrap();
+        self.prepare(&run).await.unwrap();
+        run
+    }
+
+    /// Takes a run whose plan was ordered, and only that, to its end; what it plans is `document`, if that is something.
+    pub(crate) async fn looks(&self, run: &RunId, document: Option<&str>) -> Run {
+        let exit = if document.is_some() { PlanExit::Changes } else { PlanExit::NoChanges };
+        self.runner_plans(run, document.unwrap_or(NOTHING), exit);
+        self.ends_planned(run).await
+    }
+
+    /// The same, once its receipt is there.
+    pub(crate) async fn ends_planned(&self, run: &RunId) -> Run {
+        self.intake(run).await.unwrap();
+        if self.project(run).await.unwrap() == project::Projected::Changes {
+            self.guard(run).await.unwrap();
+        }
+        self.check_ended(run).await
     }
 
     pub(crate) async fn decide(

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use plangate_gate::failure::FailureReason;
 use plangate_gate::guardrails::NoRuleEngine;
 use plangate_gate::ids::RunId;
 use plangate_gate::order::Phase;
 use plangate_gate::receipt::PlanExit;
-use plangate_gate::run::Choice;
+use plangate_gate::run::{Choice, failure};
 
 use super::super::schedule::{clock, draw, pause, sleep};
-use super::super::world::{Always, CREATES, World};
+use super::super::world::{Always, CREATES};
 use super::{Busy, now};
 use crate::authorize::authorize;
 use crate::conclude::conclude;
@@ -159,9 +160,11 @@ impl Busy {
     /// The plan's task: it may be stopped before it has left anything.
     pub(crate) async fn plan_task(&self, run: &RunId) {
         self.begins(run, Phase::Plan);
-        pause(200 + draw(400)).await;
+        pause(100 + draw(100)).await;
+        let state = self.world.state(&self.world.of(run));
+        pause(100 + draw(300)).await;
         if !self.asked(run, Phase::Plan) {
-            self.world.runner_plans(run, CREATES, PlanExit::Changes);
+            self.world.runner_has_planned(run, CREATES, PlanExit::Changes, state);
         }
         self.ends_task(run, Phase::Plan);
     }
@@ -170,8 +173,15 @@ impl Busy {
     pub(crate) async fn apply_task(&self, run: &RunId) {
         self.begins(run, Phase::Apply);
         pause(100 + draw(200)).await;
-        if !self.asked(run, Phase::Apply) && self.world.runner_claims(run) {
-            self.engine(run).await;
+        if !self.asked(run, Phase::Apply) {
+            let record = self.world.run(run).await;
+            if record.plan.as_ref().map(|plan| &plan.state) != Some(&self.world.state(&record.workspace)) {
+                let mut receipt = self.world.receipt(run, Phase::Apply);
+                receipt.failure = Some(failure(FailureReason::StateIdentityMismatch, "the state has moved"));
+                self.world.write_receipt(&receipt);
+            } else if self.world.runner_claims(run) {
+                self.engine(run).await;
+            }
         }
         self.ends_task(run, Phase::Apply);
     }
@@ -188,17 +198,19 @@ impl Busy {
             seen.running.insert(run.clone());
             *seen.engines.entry(run.clone()).or_default() += 1;
         }
-        pause(draw(300)).await;
+        pause(draw(150)).await;
+        let applied = self.world.engine(run, 0);
+        pause(draw(150)).await;
         let stopped = self.asked(run, Phase::Apply);
         self.seen.lock().unwrap().running.remove(run);
         if stopped {
             return;
         }
-        self.world.runner_results(run, 0);
+        self.world.runner_tells(run, applied.clone());
         pause(draw(20)).await;
         if !self.asked(run, Phase::Apply) {
             let mut receipt = self.world.receipt(run, Phase::Apply);
-            receipt.applied = Some(World::applied(0));
+            receipt.applied = Some(applied);
             self.world.write_receipt(&receipt);
         }
     }
