@@ -79,6 +79,15 @@ class Workspace:
         run.approve()
         return run.wait("applied")
 
+    def run(self, identity):
+        """A run of this workspace, by its id."""
+        return Run(self, identity)
+
+    def drift_runs(self):
+        """The runs that the drift schedule has proposed, oldest first."""
+        opened = [event["what"]["run"] for event in self.ledger() if event["what"]["type"] == "run-opened"]
+        return [run for run in map(self.run, opened) if run.record["origin"] == "drift"]
+
     def lock(self):
         """The lock: its state as a dictionary, fence and tail besides; a fresh one if there was never a run."""
         found = self.world.item(f"WS#{self.id}", "LOCK")

@@ -6,13 +6,17 @@ use async_trait::async_trait;
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
 use plangate_gate::documents::DocumentKind;
+use plangate_gate::drift::DriftWord;
 use plangate_gate::ids::{RunId, WorkspaceId};
+use plangate_gate::known::{Compared, Outside, Sighting};
 use plangate_gate::lifecycle::Status;
+use plangate_gate::order::Phase;
 use plangate_gate::run::{Actor, Kind, Proposer, Run};
+use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
 use plangate_record::callbacks::{Word, leave_word};
-use plangate_record::notices::Topic;
 use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
+use plangate_record::notices::Topic;
 use plangate_record::objects::bundle_key;
 use plangate_record::rows::run_key;
 use plangate_record::store::{Store, Write};
@@ -23,6 +27,7 @@ use serde_json::json;
 
 use crate::board::{Board, Patience};
 use crate::event::{Change, Event};
+use crate::news::news;
 use crate::show::{HOLD_SECONDS, show};
 use crate::tell::tell;
 
@@ -144,6 +149,20 @@ impl World {
         run.projection = Some(serde_json::from_value(projection).unwrap());
         item.body = serde_json::to_string(&run).unwrap();
         self.store.transact(vec![Write::Put(item)]).await.unwrap();
+    }
+
+    /// Makes the run have noticed something.
+    async fn notices(&self, compared: Option<Compared>, drift: Option<DriftWord>) {
+        let mut item = self.store.get(&run_key(&self.run)).await.unwrap().unwrap();
+        let mut run: Run = serde_json::from_str(&item.body).unwrap();
+        (run.compared, run.drift) = (compared, drift);
+        item.body = serde_json::to_string(&run).unwrap();
+        self.store.transact(vec![Write::Put(item)]).await.unwrap();
+    }
+
+    async fn told(&self, now: u32) -> Result<(), Error> {
+        let board = || async { Ok::<_, CallError>(self.wall.clone()) };
+        news(&self.store, &self.objects, board, &Patience::none(60), &self.run, &format!("call-{now}"), at(now)).await
     }
 
     async fn changed(&self, now: u32) -> Result<(), Error> {
@@ -280,6 +299,76 @@ async fn two_at_once_never_cross() {
     assert!(world.wall.calls().is_empty());
     world.changed(2 + HOLD_SECONDS).await.unwrap();
     assert_eq!(world.wall.calls(), ["update C0CHANGES/1.2: Applied"]);
+}
+
+fn outside(run: &RunId) -> Compared {
+    let sighting = |second: u32| Sighting {
+        state: StateIdentity::Present {
+            lineage: "l".into(),
+            serial: second.into(),
+            version_id: "v".into(),
+            digest: Digest::of(&second.to_be_bytes()),
+        },
+        run: run.clone(),
+        phase: Phase::Plan,
+        from: at(second),
+        to: at(second),
+    };
+    Compared::ChangedOutside { change: Box::new(Outside { before: sighting(1), after: sighting(2) }) }
+}
+
+#[tokio::test]
+async fn what_a_run_has_noticed_is_told_once_each_in_a_message_of_its_own() {
+    let world = World::new(Some("C0CHANGES")).await;
+    world.notices(Some(Compared::AsKnown), Some(DriftWord::Nothing)).await;
+    world.told(1).await.unwrap();
+    assert!(world.wall.calls().is_empty());
+    world.notices(Some(outside(&world.run)), None).await;
+    for now in 2..5 {
+        world.told(now).await.unwrap();
+    }
+    assert_eq!(world.wall.calls(), ["post C0CHANGES: State changed outside of the gate"]);
+    world.becomes(Status::Planned).await;
+    world.notices(Some(outside(&world.run)), Some(DriftWord::Found { previous: None })).await;
+    for now in 5..8 {
+        world.told(now).await.unwrap();
+    }
+    assert_eq!(world.wall.calls(), ["post C0CHANGES: Drift: the estate is not as it was applied"]);
+    // The run's own message is another matter.
+    assert_eq!(notices::find(&world.store, &world.run, Topic::Run).await.unwrap(), None);
+    assert!(world.recorded().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_stands_is_not_told_again_and_without_a_channel_nothing_is() {
+    let world = World::new(Some("C0CHANGES")).await;
+    world.becomes(Status::Planned).await;
+    for word in [DriftWord::Standing { first: world.run.clone() }, DriftWord::Unclear, DriftWord::Nothing] {
+        world.notices(Some(Compared::AsKnown), Some(word)).await;
+        world.told(1).await.unwrap();
+    }
+    assert!(world.wall.calls().is_empty());
+    let world = World::new(None).await;
+    world.notices(Some(outside(&world.run)), None).await;
+    world.told(1).await.unwrap();
+    assert!(world.wall.calls().is_empty());
+}
+
+#[tokio::test]
+async fn news_that_cannot_be_told_now_are_told_later_or_that_is_recorded() {
+    let world = World::new(Some("C0CHANGES")).await;
+    world.notices(Some(outside(&world.run)), None).await;
+    world.wall.fails(3, &later());
+    world.told(1).await.unwrap_err();
+    world.wall.calls();
+    world.told(2).await.unwrap();
+    assert_eq!(world.wall.calls(), ["post C0CHANGES: State changed outside of the gate"]);
+    let world = World::new(Some("C0CHANGES")).await;
+    world.notices(Some(outside(&world.run)), None).await;
+    world.wall.fails(1, &never());
+    world.told(1).await.unwrap();
+    world.told(2).await.unwrap();
+    assert_eq!((world.recorded().await, world.wall.calls().len()), (vec!["channel_not_found".to_owned()], 1));
 }
 
 #[tokio::test]

@@ -291,3 +291,57 @@ fn the_same_run_gives_the_same_message_and_another_state_another() {
     assert_eq!(digest(Status::AwaitingApproval), digest(Status::AwaitingApproval));
     assert_ne!(digest(Status::AwaitingApproval), digest(Status::Applied));
 }
+
+/// A run whose plan has read another state than the one that was known; its lineage is what somebody has written.
+fn notices(run: &mut Run, lineage: &str) {
+    let sighting = |serial: u64| {
+        json!({"state": {"state": "present", "lineage": lineage, "serial": serial, "version_id": "v", "digest": Digest::of(b"s")},
+               "run": run.id, "phase": "plan", "from": now(), "to": now()})
+    };
+    let compared = json!({"word": "changed-outside", "change": {"before": sighting(4), "after": sighting(9)}});
+    run.compared = Some(serde_json::from_value(compared).unwrap());
+}
+
+#[test]
+fn a_change_outside_of_the_gate_is_told_with_both_identities_and_nothing_of_a_plan() {
+    let projection = projection(&[("terraform_data.x", "one")]);
+    let mut run = run(Status::Planned, &projection);
+    let subject = |run| Subject { run, workspace: "payments", projection: Some(&projection) };
+    assert_eq!(Message::outside(&subject(&run)), None);
+    notices(&mut run, "evil\u{202e}*bold*");
+    let message = Message::outside(&subject(&run)).unwrap();
+    within_limits(&message);
+    let text = all(&message);
+    for part in ["serial 4", "serial 9", run.id.as_str(), "around the gate", "plangate workspace get"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains('\u{202e}') && !text.contains("terraform_data.x"), "{text}");
+}
+
+#[test]
+fn drift_is_told_with_what_would_be_changed_or_where_that_is_to_be_seen() {
+    use plangate_gate::drift::DriftWord;
+    let small = projection(&[("terraform_data.x", "one")]);
+    let many: Vec<(String, String)> = (0..900).map(|n| (format!("terraform_data.r{n}"), "x".repeat(30))).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(address, value)| (address.as_str(), value.as_str())).collect();
+    let large = projection(&many);
+    let told = |projection: &[u8], word: DriftWord| {
+        let mut run = run(Status::Planned, projection);
+        run.drift = Some(word);
+        Message::drift(&Subject { run: &run, workspace: "payments", projection: Some(projection) })
+    };
+    let message = told(&small, DriftWord::Found { previous: None }).unwrap();
+    within_limits(&message);
+    assert!(all(&message).contains("terraform_data.x") && all(&message).contains("not as it was applied"));
+    assert!(!kinds(&message).contains(&"actions"), "nobody decides on it");
+    let message = told(&large, DriftWord::Found { previous: Some(Digest::of(b"before")) }).unwrap();
+    within_limits(&message);
+    let text = all(&message);
+    assert!(!text.contains("terraform_data.r1") && text.contains("plangate show") && text.contains("something else"));
+    let message = told(&small, DriftWord::Gone { previous: Digest::of(b"before") }).unwrap();
+    within_limits(&message);
+    assert!(!all(&message).contains("terraform_data.x") && all(&message).contains("Drift is gone"));
+    for word in [DriftWord::Nothing, DriftWord::Unclear] {
+        assert_eq!(told(&small, word), None);
+    }
+}
