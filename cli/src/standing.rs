@@ -96,7 +96,10 @@ impl Sheet {
             self.row("", &self.paint.tone(Tone::Bad, &text));
         }
         let Some(outside) = &known.outside else { return };
-        self.row("outside", &self.paint.tone(Tone::Bad, &format!("changed around the gate, noticed by {}", outside.after.run)));
+        self.row(
+            "outside",
+            &self.paint.tone(Tone::Bad, &format!("changed around the gate, noticed by {}", outside.after.run)),
+        );
         self.row("", &format!("was {}", state(&outside.before)));
         self.row("", &format!("is  {}", state(&outside.after)));
         let (from, to) = (moment(outside.before.from), moment(outside.after.to));
@@ -105,7 +108,8 @@ impl Sheet {
     }
 
     fn drift(&mut self, drift: &DriftView) {
-        let often = drift.hours.map_or("not looked for any more".to_owned(), |hours| format!("looked for every {hours} h"));
+        let often =
+            drift.hours.map_or("not looked for any more".to_owned(), |hours| format!("looked for every {hours} h"));
         let due = drift.due.map_or(String::new(), |due| format!(", next due {}", moment(due)));
         self.row("drift", &format!("{often}{due}"));
         if let Some(note) = &drift.note {

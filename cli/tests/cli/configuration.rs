@@ -167,3 +167,56 @@ fn a_freeze_names_a_workspace_or_the_whole_gate_and_says_why() {
     let said = gate.run(&["workspace", "get", "payments"]);
     assert!(said.out.contains(&format!("  lock       free, 2 waiting, fence 1\n  frozen     {line}")), "{said:?}");
 }
+
+#[test]
+fn how_a_workspace_stands_is_told_with_the_commands_that_are_needed_in_their_order() {
+    let run = run_id();
+    let sighting = |serial: u64, second: u32| {
+        let at = format!("2026-11-30T05:00:{second:02}Z");
+        json!({"state": {"state": "present", "lineage": "l\u{9b}", "serial": serial, "version_id": "v",
+                         "digest": format!("sha256:{}", "0".repeat(64))},
+               "run": run, "phase": "plan", "from": at, "to": at})
+    };
+    let step = |what: &str, command: &str| json!({"what": what, "command": command});
+    let document = json!({"document": {
+        "kind": "workspace", "id": workspace_id(), "namespace": "shop", "owner": "team-pay", "etag": "e-7", "spec": {"name": "payments"},
+        "lock": {"state": "quarantined", "run": run, "fence": 4, "waiting": 2, "since": "2026-11-30T05:00:00Z",
+                 "reason": "apply-outcome-unknown", "detail": "no result",
+                 "evidence": [{"what": "claim", "value": "s3://exchange/claims/1"}],
+                 "frozen": [{"scope": "workspace", "by": "ana", "at": "2026-11-30T05:00:00Z", "reason": "an incident", "lift": "plangate unfreeze x"}],
+                 "next_step": "look", "steps": [step("see", "plangate show x"), step("open", "plangate workspace acknowledge x")]},
+        "known": {"seen": sighting(9, 3), "outside": {"before": sighting(4, 1), "after": sighting(9, 2),
+                  "who": [step("who took the role", "aws cloudtrail lookup-events")]}},
+        "drift": {"hours": 24, "run": run, "status": "failed", "failure": "plan-errored", "due": "2026-12-01T05:00:00Z",
+                  "finding": {"projection": format!("sha256:{}", "1".repeat(64)), "since": "2026-11-29T05:00:00Z", "run": run,
+                              "counts": {"create": 1, "update": 2, "delete": 3, "replace": 4}}},
+    }, "committed": false});
+    let gate = Gate::answering(move |_, _| ok(&document));
+    let said = gate.run(&["workspace", "get", workspace_id().as_str()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let mut from = 0;
+    for part in [
+        "quarantined by".to_owned(),
+        "lifted by `plangate unfreeze x`".to_owned(),
+        "since      2026-11-30 05:00:00 UTC".to_owned(),
+        "why        apply-outcome-unknown: no result".to_owned(),
+        "known      claim: s3://exchange/claims/1".to_owned(),
+        "1. see:".to_owned(),
+        "plangate show x".to_owned(),
+        "2. open:".to_owned(),
+        "plangate workspace acknowledge x".to_owned(),
+        "serial 9".to_owned(),
+        format!("changed around the gate, noticed by {run}"),
+        "was serial 4".to_owned(),
+        "is  serial 9".to_owned(),
+        "between 2026-11-30 05:00:01 UTC and 2026-11-30 05:00:02 UTC".to_owned(),
+        "aws cloudtrail lookup-events".to_owned(),
+        "looked for every 24 h, next due 2026-12-01 05:00:00 UTC".to_owned(),
+        "failed, plan-errored".to_owned(),
+        "drifted since 2026-11-29 05:00:00 UTC: +1 ~2 -3 -/+4".to_owned(),
+    ] {
+        let found = said.out[from..].find(&part);
+        from += found.unwrap_or_else(|| panic!("{part} after {from}: {}", said.out));
+    }
+    assert!(!said.out.contains('\u{9b}'), "what somebody wrote into a state steers no terminal");
+}

@@ -14,9 +14,9 @@ mod reading;
 mod routes;
 mod runs;
 mod standing;
-mod trail;
 #[cfg(test)]
 mod tests;
+mod trail;
 
 use gate::Gate;
 

@@ -23,13 +23,7 @@ pub(crate) async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<Loc
     let row = LockRow::load(gate.store, workspace).await?;
     let frozen = freeze::views(gate.store, &row).await?;
     let waiting = PlaceRow::line(gate.store, workspace, COUNTED).await?.len() as u64;
-    let mut view = LockView {
-        state: "free".to_owned(),
-        fence: row.lock.fence,
-        waiting,
-        frozen,
-        ..LockView::default()
-    };
+    let mut view = LockView { state: "free".to_owned(), fence: row.lock.fence, waiting, frozen, ..LockView::default() };
     match row.lock.lock {
         LockState::Free => {}
         LockState::Held { run } => {
@@ -40,7 +34,8 @@ pub(crate) async fn lock(gate: &Gate<'_>, workspace: &WorkspaceId) -> Result<Loc
             if let Some(ended_at) = record.as_ref().and_then(|run| run.ended_at) {
                 view.since = Some(ended_at);
                 view.reason = Some("held-by-an-ended-run".to_owned());
-                view.detail = Some(format!("`{run}` has ended, and the lock was not passed on: somebody has changed it"));
+                view.detail =
+                    Some(format!("`{run}` has ended, and the lock was not passed on: somebody has changed it"));
                 open_again(&mut view, gate, workspace, &run, record.as_ref());
             }
         }

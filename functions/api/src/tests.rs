@@ -400,3 +400,51 @@ async fn a_listing_names_nothing_that_its_reader_may_not_read_and_leaves_out_not
     }
     assert_eq!((all, pages), (231, 3));
 }
+
+#[tokio::test]
+async fn a_lock_that_an_ended_run_still_holds_says_so_and_how_it_is_opened() {
+    let world = World::new().await;
+    let run = world.run(1).await;
+    let hold = |version: u64| {
+        let body = json!({
+            "schema": "plangate.lock.v1", "workspace": workspace(), "lock": { "state": "held", "run": run.id }, "fence": 1, "tail": 0
+        });
+        let mut item = Item::new(plangate_record::rows::lock_key(&workspace()), body.to_string());
+        item.version = version;
+        Write::Put(item)
+    };
+    world.store.transact(vec![hold(0)]).await.unwrap();
+    let lock = async || -> Value {
+        let (status, body) = world.ask("ana", "GET", &format!("/v1/workspaces/{}", workspace()), None).await;
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str::<Value>(&body).unwrap()["document"]["lock"].clone()
+    };
+    let held = lock().await;
+    assert_eq!((&held["state"], &held["reason"], &held["steps"]), (&json!("held"), &Value::Null, &Value::Null));
+
+    let stored = world.store.get(&run_key(&run.id)).await.unwrap().unwrap();
+    let ended = Run { status: plangate_gate::lifecycle::Status::Failed, ended_at: Some(now()), ..run.clone() };
+    let body = serde_json::to_string(&ended).unwrap();
+    world.store.transact(vec![Write::Put(Item { body, ..stored })]).await.unwrap();
+    let held = lock().await;
+    assert_eq!((&held["reason"], &held["since"]), (&json!("held-by-an-ended-run"), &json!(now())));
+    let commands: Vec<&str> =
+        held["steps"].as_array().unwrap().iter().map(|step| step["command"].as_str().unwrap()).collect();
+    let id = workspace();
+    assert_eq!(commands.last().unwrap(), &format!("plangate workspace acknowledge {id} --run RUN --note TEXT"));
+    assert!(commands[2].contains("--plan-only"), "first somebody looks, then it is opened: {commands:?}");
+}
+
+#[tokio::test]
+async fn only_the_schedule_looks_for_drift() {
+    let world = World::new().await;
+    let run = world.run(1).await;
+    let proposal = |origin: &str| {
+        json!({
+            "request_id": format!("request-{origin}"), "workspace": workspace(), "kind": "plan-only",
+            "bundle": run.bundle.digest, "origin": origin
+        })
+    };
+    assert_eq!(world.reason("ana", "POST", "/v1/runs", Some(proposal("drift"))).await, "invalid-request");
+    assert_eq!(world.reason("ana", "POST", "/v1/runs", Some(proposal("ci"))).await, "none");
+}

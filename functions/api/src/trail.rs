@@ -26,7 +26,8 @@ pub(crate) fn who(workspace: &WorkspaceId, spec: &WorkspaceSpec, from: Timestamp
          AND eventtime BETWEEN '{from}' AND '{to}' \
          AND json_extract_scalar(requestparameters, '$.bucketName') = '{}' \
          AND coalesce(json_extract_scalar(requestparameters, '$.key'), '{key}') = '{key}') ORDER BY eventtime",
-        bucket, key = quoted(key)
+        quoted(bucket),
+        key = quoted(key)
     );
     vec![
         Step {
@@ -47,4 +48,31 @@ pub(crate) fn who(workspace: &WorkspaceId, spec: &WorkspaceSpec, from: Timestamp
 /// Text inside quotes of SQL.
 fn quoted(text: &str) -> String {
     text.replace('\'', "''")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_reaches_back_a_session_for_who_took_the_role_and_no_further_for_who_wrote() {
+        let id = WorkspaceId::new([5; 10]);
+        let spec = serde_json::from_value(serde_json::json!({
+            "name": "payments", "engine": {"name": "opentofu", "version": "1.11.6"},
+            "state": {"bucket": "plangate-ws-x", "key": "state/it's.tfstate", "region": "eu-central-1"},
+            "plan_role": "p", "apply_role": "a", "sealed_bucket": "b", "sealed_key": "k", "policy": "default"
+        }));
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let asked = who(&id, &spec.unwrap(), at("2026-11-30T05:00:00Z"), at("2026-11-30T06:00:00Z"));
+        let [events, query] = asked.as_slice() else { panic!("{asked:?}") };
+        for part in
+            ["--start-time 2026-11-29T17:00:00Z", "--end-time 2026-11-30T06:00:00Z", &format!("{id}-break-glass")]
+        {
+            assert!(events.command.contains(part), "{part}: {}", events.command);
+        }
+        let written = "BETWEEN '2026-11-30T05:00:00Z' AND '2026-11-30T06:00:00Z'";
+        for part in [written, "'$.bucketName') = 'plangate-ws-x'", "'state/it''s.tfstate'"] {
+            assert!(query.command.contains(part), "{part}: {}", query.command);
+        }
+    }
 }

@@ -218,7 +218,9 @@ async fn without_a_channel_nothing_happens_and_nothing_fails() {
     let world = World::new(None).await;
     world.becomes(Status::AwaitingApproval).await;
     world.changed(1).await.unwrap();
-    assert!(world.wall.calls().is_empty() && notices::find(&world.store, &world.run, Topic::Run).await.unwrap().is_none());
+    assert!(
+        world.wall.calls().is_empty() && notices::find(&world.store, &world.run, Topic::Run).await.unwrap().is_none()
+    );
 }
 
 #[tokio::test]

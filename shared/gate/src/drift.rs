@@ -155,7 +155,8 @@ mod tests {
         let mut standing = None;
         let mut look = |number: u8, found: Option<&ProjectionRecord>| {
             let run = RunId::new(now, [number; 10]);
-            let (after, word) = Drift::after(standing.as_ref(), &workspace, &run, found, now.plus_seconds(number.into()));
+            let (after, word) =
+                Drift::after(standing.as_ref(), &workspace, &run, found, now.plus_seconds(number.into()));
             standing = Some(after.clone());
             (after, word)
         };

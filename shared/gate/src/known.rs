@@ -93,15 +93,7 @@ impl Known {
     /// Of a workspace of which nothing was ever recorded.
     #[must_use]
     pub const fn nothing(workspace: WorkspaceId) -> Self {
-        Self {
-            schema: KnownSchema::V1,
-            workspace,
-            moves: 0,
-            seen: None,
-            unsettled: None,
-            applied: None,
-            outside: None,
-        }
+        Self { schema: KnownSchema::V1, workspace, moves: 0, seen: None, unsettled: None, applied: None, outside: None }
     }
 
     /// Takes in what a plan has read that was ordered when the count was `moves`. `applying` is whether an apply of the gate
@@ -176,7 +168,13 @@ mod tests {
     /// A run's sighting of the state with this serial, at that second.
     fn sighting(run: u8, serial: u64, second: u32) -> Sighting {
         let at = "2026-11-30T05:00:00Z".parse::<Timestamp>().unwrap().plus_seconds(second);
-        Sighting { state: state(serial), run: RunId::new(at, [run; 10]), phase: Phase::Plan, from: at, to: at.plus_seconds(9) }
+        Sighting {
+            state: state(serial),
+            run: RunId::new(at, [run; 10]),
+            phase: Phase::Plan,
+            from: at,
+            to: at.plus_seconds(9),
+        }
     }
 
     fn known() -> Known {
@@ -188,7 +186,9 @@ mod tests {
         let mut known = known();
         assert_eq!(known.planned(sighting(1, 1, 0), 0, false), Compared::First);
         assert_eq!(known.planned(sighting(2, 1, 20), 1, false), Compared::AsKnown);
-        let Compared::ChangedOutside { change } = known.planned(sighting(3, 7, 40), 1, false) else { panic!("{known:?}") };
+        let Compared::ChangedOutside { change } = known.planned(sighting(3, 7, 40), 1, false) else {
+            panic!("{known:?}")
+        };
         // The last time that it was seen as it was, not the first: who did it did it since.
         assert_eq!((change.before.clone(), change.after.clone()), (sighting(2, 1, 20), sighting(3, 7, 40)));
         assert_eq!(known.outside.as_ref(), Some(&*change));
@@ -229,7 +229,11 @@ mod tests {
         let mut known = known();
         known.planned(sighting(1, 1, 0), 0, false);
         known.lost(sighting(1, 1, 0).run);
-        assert_eq!(known.planned(sighting(2, 1, 5), 1, false), Compared::Unclear, "ordered before the end of the apply");
+        assert_eq!(
+            known.planned(sighting(2, 1, 5), 1, false),
+            Compared::Unclear,
+            "ordered before the end of the apply"
+        );
         assert_eq!(known.planned(sighting(3, 4, 10), 2, false), Compared::Unsettled);
         assert_eq!(known.planned(sighting(4, 5, 20), 3, false), Compared::Unsettled);
         // They have looked at the first of the two: the second has come since.

@@ -198,8 +198,7 @@ async fn propose(
             actor: &actor,
         };
         let look = row.put(workspace, &LastLook { run: run.clone(), at: now })?;
-        let (proposed, outcome) =
-            propose::record(store, objects, bucket, &proposal, &run, vec![look], now).await?;
+        let (proposed, outcome) = propose::record(store, objects, bucket, &proposal, &run, vec![look], now).await?;
         if attempts.settle(outcome).await?.is_some() {
             propose::start(workflow, &proposed).await;
             return Ok(Turn::Proposed);

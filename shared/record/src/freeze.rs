@@ -101,9 +101,12 @@ pub async fn views(store: &dyn Store, lock: &LockRow) -> Result<Vec<FreezeView>,
 /// # Errors
 /// The table does not answer, or it is damaged.
 pub async fn gate_view(store: &dyn Store) -> Result<Option<FreezeView>, Error> {
-    Ok(GateRow::load(store).await?.freeze.frozen.as_ref().map(|frozen| {
-        view(FreezeScope::Gate, frozen, "plangate unfreeze --gate --reason TEXT".to_owned())
-    }))
+    Ok(GateRow::load(store)
+        .await?
+        .freeze
+        .frozen
+        .as_ref()
+        .map(|frozen| view(FreezeScope::Gate, frozen, "plangate unfreeze --gate --reason TEXT".to_owned())))
 }
 
 fn view(scope: FreezeScope, frozen: &Frozen, lift: String) -> FreezeView {

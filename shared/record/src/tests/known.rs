@@ -128,7 +128,10 @@ async fn after_an_unknown_outcome_nothing_is_told_until_somebody_has_looked() {
     };
     acknowledge(&world, &world.workflow, &administrator, &world.workspace, &request, at(20)).await.unwrap();
     let settled = known(&world).await;
-    assert_eq!((settled.unsettled, settled.seen.map(|seen| (seen.state, seen.run))), (None, Some((saved.clone(), looker))));
+    assert_eq!(
+        (settled.unsettled, settled.seen.map(|seen| (seen.state, seen.run))),
+        (None, Some((saved.clone(), looker)))
+    );
     assert_eq!(told(&world).await, []);
     let chain = world.chain(Chain::Workspace(world.workspace.clone())).await;
     let looked_at = chain.iter().find_map(|what| match what {
