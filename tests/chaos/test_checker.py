@@ -31,6 +31,8 @@ def healthy():
     for run in (waits, fifth, sixth):
         gate.admit(run)
     gate.plan(waits)
+    gate.note(SECOND, "bob", corrects=2)
+    gate.note(waits, "alice")
     return gate
 
 
@@ -65,6 +67,27 @@ def test_every_law_has_a_lie_that_breaks_it():
 
 
 # -- lies ----------------------------------------------------------------------------------------------------------
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def a_note_is_by_somebody_who_may_not(gate):
+    gate.note(FIRST, "mallory")
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def a_note_is_by_the_gate(gate):
+    gate.event(f"run/{FIRST}", {"type": "run-annotated", "note": "a word"})
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def a_note_corrects_what_is_not_there(gate):
+    gate.note(FIRST, "bob", corrects=99)
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def there_are_too_many_notes(gate):
+    for _ in range(51):
+        gate.note(WAITS, "bob")
 
 
 def rewrite(gate, chain, place, change, linked=True):
