@@ -63,12 +63,12 @@ fn all(world: &World) -> Vec<Inserted> {
     events.iter().map(|event| Inserted { pk: event.chain.to_string(), sk: format!("{:010}", event.seq) }).collect()
 }
 
-/// What is told of a run, of all that there is.
-async fn told(world: &World, run: &RunId) -> Vec<Announcement> {
-    let ears = Ears::default();
-    assert_eq!(announce(world, &ears, &all(world)).await.again_from, None);
-    let heard = ears.heard.into_inner().unwrap();
-    heard.into_iter().filter(|each| each.run == *run).collect()
+/// What is told of a run.
+pub(super) async fn told(world: &World, run: &RunId) -> Vec<Announcement> {
+    let (ears, chain) = (Ears::default(), format!("run/{run}"));
+    let items: Vec<Inserted> = all(world).into_iter().filter(|item| item.pk == chain).collect();
+    assert_eq!(announce(world, &ears, &items).await.again_from, None);
+    ears.heard.into_inner().unwrap()
 }
 
 /// The statuses that are told of a run, which must be a life: each follows the one before, and the last is the record's.

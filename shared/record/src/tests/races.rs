@@ -72,6 +72,7 @@ fn crowd(seed: u64, workspaces: u16, each: usize) -> BTreeMap<&'static str, usiz
     schedule.run();
     let counted = gate.check_all_ended();
     assert_eq!(counted.values().sum::<usize>(), all);
+    gate.check_all_announced();
     counted
 }
 
