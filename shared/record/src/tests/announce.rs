@@ -65,8 +65,10 @@ fn all(world: &World) -> Vec<Inserted> {
 
 /// What is told of a run.
 pub(super) async fn told(world: &World, run: &RunId) -> Vec<Announcement> {
-    let (ears, chain) = (Ears::default(), format!("run/{run}"));
-    let items: Vec<Inserted> = all(world).into_iter().filter(|item| item.pk == chain).collect();
+    let ears = Ears::default();
+    let events = world.store.events(&Chain::Run(run.clone()), 1, 10_000).await.unwrap();
+    let brought = |seq| Inserted { pk: format!("run/{run}"), sk: format!("{seq:010}") };
+    let items: Vec<Inserted> = events.iter().map(|event| brought(event.seq)).collect();
     assert_eq!(announce(world, &ears, &items).await.again_from, None);
     ears.heard.into_inner().unwrap()
 }
