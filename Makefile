@@ -71,7 +71,7 @@ fmt: ## formats the Rust code
 	@cargo fmt --all
 
 .PHONY: bench
-bench: prerequisites ## the decision core on documents of 5, 50 and 200 MB, held against its bounds
+bench: prerequisites ## the decision core on documents of 5, 50 and 200 MB and on audits of 1,000 and 10,000 events, held against its bounds
 	@cargo bench --locked --package plangate-gate --bench core
 
 .PHONY: fuzz

@@ -19,7 +19,7 @@ import sys
 
 from .stack import ACCOUNT, REGION, ROOT, Stack, StackError
 
-FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "drift", "archive", "witness", "slack", "notify")
+FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "drift", "archive", "announce", "witness", "slack", "notify")
 # Where Slack's secrets are kept, by the template's parameters.
 SLACK = {"SlackSigningSecretParameter": "/slack/signing-secret", "SlackPreviousSecretParameter": "/slack/previous-secret",
          "SlackBotTokenParameter": "/slack/bot-token"}

@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Reject(Reject),
     /// Withdraw a run that is not being applied yet
     Cancel(Cancel),
+    /// Add a note to what is recorded of a run, ended or not; nothing of the record is changed
+    Annotate(Annotate),
     /// Show the log of a run's phase
     Log(Log),
     /// List a run's audit events and verify their chain; or verify or export the whole audit
@@ -266,6 +268,19 @@ pub(crate) struct Cancel {
     /// Why
     #[arg(long)]
     pub(crate) reason: Option<String>,
+}
+
+/// `annotate`
+#[derive(Debug, Args)]
+pub(crate) struct Annotate {
+    /// The run's id
+    pub(crate) run: RunId,
+    /// What there is to say, in one line; it is recorded for good
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: String,
+    /// The event that it corrects, by its number in `plangate audit RUN`
+    #[arg(long, value_name = "EVENT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) corrects: Option<u64>,
 }
 
 /// `log`

@@ -3,7 +3,7 @@
 use plangate_gate::audit::{self, AuditEvent, Chain, What};
 use plangate_gate::ids::RunId;
 use plangate_gate::run::{Actor, ChainHead, Choice, Run, Surface};
-use plangate_wire::{AuditAnswer, EventView};
+use plangate_wire::{AnnotationView, AuditAnswer, EventView};
 use serde::Serialize;
 
 use crate::api::Api;
@@ -46,6 +46,23 @@ pub(crate) fn audit(api: &Api<'_>, console: &Console, run: &RunId) -> Result<Exi
         console.out(&format!("chain of {length} {good} on this machine{end}\n"))?;
     }
     Ok(Exit::Success)
+}
+
+/// What was noted to a run, from its chain of events as far as that can be trusted.
+///
+/// # Errors
+/// The gate refuses, or the chain does not hold.
+pub(crate) fn annotations(api: &Api<'_>, run: &Run) -> Result<Vec<AnnotationView>, CliError> {
+    let events = events(api, &run.id)?;
+    verify(run, &events)?;
+    let noted = |view: &EventView| {
+        let AuditEvent { seq, at, actor: by, what, .. } = serde_json::from_str(view.event.get()).ok()?;
+        match what {
+            What::RunAnnotated { note, corrects } => Some(AnnotationView { seq, by, at, note, corrects }),
+            _ => None,
+        }
+    };
+    Ok(events.iter().filter_map(noted).collect())
 }
 
 fn events(api: &Api<'_>, run: &RunId) -> Result<Vec<EventView>, CliError> {
@@ -136,6 +153,10 @@ fn what(what: &What) -> String {
             format!("people could not be told: {}", inert(problem))
         }
         What::CancelRequested { .. } => "withdrawal asked for".to_owned(),
+        What::RunAnnotated { note, corrects } => {
+            let corrects = corrects.map_or(String::new(), |place| format!(", corrects event {place}"));
+            format!("annotated{corrects}: {}", inert(note))
+        }
         What::RunEnded { status, failure, .. } => {
             let why = failure.as_ref().map_or(String::new(), |failure| format!(": {}", failure.reason.code()));
             format!("ended {status}{why}")

@@ -1,6 +1,7 @@
 //! `plangate`: for those who propose, approve, operate and audit changes of infrastructure.
 
 mod address;
+mod annotate;
 mod api;
 mod args;
 mod audit;
@@ -92,6 +93,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Approve(args) => decide::approve(&api()?, console, args),
         Command::Reject(args) => decide::reject(&api()?, console, args),
         Command::Cancel(args) => decide::cancel(&api()?, console, args),
+        Command::Annotate(args) => annotate::annotate(&api()?, console, args),
         Command::Log(args) => logs::log(&api()?, console, &args),
         Command::Audit(args) => match (&args.command, &args.run) {
             (Some(command), _) => auditor::auditor(console, command),

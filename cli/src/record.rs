@@ -7,7 +7,7 @@ use plangate_gate::run::{Actor, Choice, LockFile, Origin, Proposer, ReviewRecord
 use plangate_gate::state::StateIdentity;
 use plangate_gate::time::Timestamp;
 use plangate_gate::verdict::Remark;
-use plangate_wire::RunView;
+use plangate_wire::{AnnotationView, RunView};
 
 use crate::console::{Paint, Tone};
 use crate::freeze::told;
@@ -172,6 +172,21 @@ pub(crate) fn record(view: &RunView, now: Timestamp, paint: Paint) -> String {
         if let Some(next) = &view.next_step {
             sheet.row("next", &inert(next));
         }
+    }
+    sheet.text
+}
+
+/// What was noted to a run, in its order; nothing where nothing was.
+pub(crate) fn annotations(annotations: &[AnnotationView], paint: Paint) -> String {
+    let mut sheet = Sheet { text: String::new(), paint };
+    for (place, each) in annotations.iter().enumerate() {
+        if place == 0 {
+            sheet.section("Annotations");
+        }
+        let corrects = each.corrects.map_or(String::new(), |seq| format!(", corrects event {seq}"));
+        sheet.row(&format!("event {}", each.seq), &format!("{}{corrects}", moment(each.at)));
+        sheet.row("by", &actor(&each.by));
+        sheet.row("note", &inert(&each.note));
     }
     sheet.text
 }

@@ -1,7 +1,7 @@
 //! Listing runs, showing one, following one.
 
 use plangate_gate::ids::RunId;
-use plangate_wire::{ProjectionAnswer, RunView, RunsAnswer};
+use plangate_wire::{AnnotationView, ProjectionAnswer, RunView, RunsAnswer};
 use serde::Serialize;
 
 use crate::api::Api;
@@ -11,7 +11,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::record::{self, minute};
 use crate::text::table;
-use crate::{documents, projection, watch};
+use crate::{audit, documents, projection, watch};
 
 /// Lists runs, newest first.
 ///
@@ -80,21 +80,35 @@ pub(crate) fn list(api: &Api<'_>, console: &Console, args: &Runs) -> Result<Exit
 struct Shown {
     run: RunView,
     projection: Option<ProjectionAnswer>,
+    annotations: Vec<AnnotationView>,
 }
 
-/// Shows a run's record and projection.
+/// Shows a run's record, what was noted to it, and its projection.
 ///
 /// # Errors
 /// The gate refuses, or the projection is not what its digest says.
 pub(crate) fn show(api: &Api<'_>, console: &Console, args: &Show) -> Result<Exit, CliError> {
     let run = watch::read(api, &args.run)?;
     let seen = if args.no_projection { None } else { projection::fetch_if_there(api, &run)? };
+    // Notes are not in the record, which never changes once a run has ended: they are events.
+    let annotations = match audit::annotations(api, &run.run) {
+        Ok(annotations) => annotations,
+        Err(error) => {
+            // The record can be looked at all the same; what cannot be trusted is not shown as what somebody said.
+            let warning = console.err_paint.tone(Tone::Bad, "annotations are not shown:");
+            console.note(&format!("{warning} {error}"));
+            Vec::new()
+        }
+    };
     if console.json {
         let projection = seen.map(|seen| seen.to_answer()).transpose()?;
-        console.out_json(&Shown { run, projection })?;
+        console.out_json(&Shown { run, projection, annotations })?;
         return Ok(Exit::Success);
     }
     console.out(&record::record(&run, watch::now()?, console.paint))?;
+    if !annotations.is_empty() {
+        console.out(&format!("\n{}", record::annotations(&annotations, console.paint)))?;
+    }
     if let Some(seen) = seen {
         let heading = console.paint.tone(Tone::Strong, "Projection");
         console.out(&format!("\n{heading}\n{}", seen.text(console.paint)?))?;

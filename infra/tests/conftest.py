@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 from local.stack import ACCOUNT, REGION, Stack, wait_for  # noqa: E402
 
-CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "drift", "archive", "witness", "slack", "notify"]
+CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "drift", "archive", "announce", "witness", "slack", "notify"]
 # Where Slack's secrets are, by who may read them.
 SLACK = {"/slack/signing-secret": {"slack"}, "/slack/previous-secret": {"slack"}, "/slack/bot-token": {"slack", "notify"}}
 # The models that workspaces may name as reviewers.

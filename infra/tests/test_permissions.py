@@ -26,7 +26,7 @@ WRITERS = {
 # Which items of the table each function writes, by a partition key of each kind.
 RUNS, LINE = ["RUN#x", "CHAIN#run/x"], ["WS#x", "CHAIN#ws/x"]
 CONFIGURATION = ["DOC#policy#x", "GRANTED#x", "IDENTITY#x", "UNIQUE#name#x", "REQ#x", "DEC#x", "CHAIN#gate", "FREEZE#gate", "WORKSPACES", "CHAIN#strangers"]
-WRITING = [name for name in CONTROL if name not in ("archive", "witness")]
+WRITING = [name for name in CONTROL if name not in ("archive", "announce", "witness")]
 CHATS = ["MAC#x", "ACT#x", "WORD#x", "NOTICE#x"]
 ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": [*RUNS, "AUTO#x"], "request-approval": RUNS,
          "slack": [*RUNS, *LINE, "DEC#x", *CHATS[:3]], "notify": ["CHAIN#run/x", "NOTICE#x"], "drift": [*RUNS, "CHAIN#ws/x", "DRIFT#x"]}
@@ -120,15 +120,15 @@ def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     assert chains == {item.removeprefix("CHAIN#") for item in ITEMS.get(name, RUNS + LINE) if item.startswith("CHAIN#")}
 
 
-@pytest.mark.parametrize("name", ["archive", "witness"])
-def test_who_copies_the_audit_cannot_write_it(gate, name):
+@pytest.mark.parametrize("name", ["archive", "announce", "witness"])
+def test_who_copies_or_tells_the_audit_cannot_write_it(gate, name):
     dynamodb, key = gate.client(f"plangate-{name}", "dynamodb"), {"pk": {"S": "run/x"}, "sk": {"S": name}}
     for table in (gate.outputs["AuditTable"], gate.outputs["Table"]):
         assert refused(dynamodb.put_item, TableName=table, Item=key)
         assert refused(dynamodb.transact_write_items, TransactItems=[{"Put": {"TableName": table, "Item": key}}])
         assert refused(dynamodb.delete_item, TableName=table, Key=key)
     moved = {"TableName": gate.outputs["Table"], "IndexName": "lists", "KeyConditionExpression": "lists_pk = :x"}
-    assert not refused(dynamodb.query, **moved, ExpressionAttributeValues={":x": {"S": "HEADS#2026-11-30"}})
+    assert refused(dynamodb.query, **moved, ExpressionAttributeValues={":x": {"S": "HEADS#2026-11-30"}}) == (name == "announce")
     assert refused(dynamodb.query, **moved, ExpressionAttributeValues={":x": {"S": "RUNS#x"}})
 
 
@@ -230,6 +230,17 @@ def test_slacks_secrets_are_read_by_those_alone_who_need_them(gate, name):
     # Nobody but API Gateway and the table's stream calls them.
     for function in ("slack", "notify"):
         assert refused(gate.client(f"plangate-{name}", "lambda").invoke, FunctionName=f"plangate-{function}", InvocationType="DryRun")
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_announce_alone_tells_in_the_gates_name_on_its_bus(gate, name):
+    events = gate.client(f"plangate-{name}", "events")
+    told = {"Source": "plangate", "DetailType": "Run applied", "Detail": "{}", "EventBusName": "default"}
+    put = lambda *entries: refused(events.put_events, Entries=[{**told, **each} for each in entries])  # noqa: E731
+    assert put({}) == (name != "announce")
+    assert put({"Source": "somebody"})
+    assert put({}, {"Source": "somebody"})
+    assert put({"EventBusName": "other"})
 
 
 @pytest.mark.parametrize("name", CONTROL)

@@ -9,7 +9,7 @@ import pytest
 from templates import INFRA, arns, branches, listed, of_type, permissions, state_machine, statements, template, texts
 
 GATE, WORKSPACE = template("gate.yaml"), template("workspace.yaml")
-FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Drift", "Guard", "Intake", "Notify", "Prepare", "Project", "RequestApproval", "Review", "Slack", "Sweep", "Witness"]
+FUNCTIONS = ["Admit", "Announce", "Api", "Archive", "Authorize", "Conclude", "Drift", "Guard", "Intake", "Notify", "Prepare", "Project", "RequestApproval", "Review", "Slack", "Sweep", "Witness"]
 ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
 # What reads a table or its stream and changes nothing.
@@ -91,7 +91,7 @@ def items_have_their_writers(found):
     """Each role writes its own kinds of items, within transactions; what a stolen role can overwrite ends there."""
     runs, line = {"RUN#*", "CHAIN#run/*"}, {"CHAIN#ws/*", "WS#*"}
     configuration = {"CHAIN#gate", "CHAIN#strangers", "DOC#*", "GRANTED#*", "IDENTITY#*", "UNIQUE#*", "REQ#*", "DEC#*", "FREEZE#gate", "WORKSPACES"}
-    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs | {"AUTO#*"}, "RequestApproval": runs, "Archive": set(), "Witness": set(),
+    kinds = {"Api": runs | line | configuration, "Prepare": runs | {"POLICY#*"}, "Review": runs | {"AUTO#*"}, "RequestApproval": runs, "Archive": set(), "Announce": set(), "Witness": set(),
              "Drift": runs | {"CHAIN#ws/*", "DRIFT#*"}, "Slack": runs | line | {"DEC#*", "MAC#*", "ACT#*", "WORD#*"}, "Notify": {"CHAIN#run/*", "NOTICE#*"}}
     for name in FUNCTIONS:
         allowed, audited = set(), set()
@@ -285,6 +285,23 @@ def the_archive_is_locked(found):
         yield "the stream loses events and does not tell"
 
 
+def changes_are_announced_by_one_in_our_name(found):
+    """R54: announce alone puts events, on the one bus that is named and as plangate; what it cannot tell is kept and heard of, and none is missed."""
+    putters = [(owner, statement) for owner, statement in statements(found) if "events:PutEvents" in listed(statement["Action"])]
+    bus, as_us = "arn:aws:events:eu-central-1:111122223333:event-bus/${EventBusName}", {"ForAllValues:StringEquals": {"events:source": ["plangate"]}, "Null": {"events:source": "false"}}
+    if [(owner, listed(each["Action"]), arns(each["Resource"]), each.get("Condition")) for owner, each in putters] != [("AnnounceRole", ["events:PutEvents"], [bus], as_us)]:
+        yield f"{[owner for owner, _ in putters]} put events, or elsewhere, or in another's name"
+    mapping = of_type(found, "AWS::Lambda::EventSourceMapping")["AnnounceMapping"]
+    if mapping["StartingPosition"] != "TRIM_HORIZON" or mapping.get("FunctionResponseTypes") != ["ReportBatchItemFailures"] or "DestinationConfig" not in mapping:
+        yield "changes are lost and nobody is told"
+    patterns = [json.loads(each["Pattern"]) for each in mapping.get("FilterCriteria", {}).get("Filters", [])]
+    if patterns != [{"eventName": ["INSERT"], "dynamodb": {"Keys": {"pk": {"S": [{"prefix": "run/"}]}}}}]:
+        yield "more than new events of runs is announced"
+    alarm = of_type(found, "AWS::CloudWatch::Alarm")["AnnounceAlarm"]
+    if texts(alarm["Dimensions"][0]["Value"]) != ["${AnnounceFailures.QueueName}"]:
+        yield "what could not be announced is kept and nobody hears of it"
+
+
 def workspace_roles_trust_tasks_alone(found):
     """Plan and apply roles are for ECS tasks of this account and for nobody else; only break-glass is for people, with MFA, or of a permission set."""
     ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}},
@@ -360,7 +377,7 @@ def substitutions_fit(found):
 
 GATE_RULES = [passes_only_to_tasks, plan_only_cannot_apply, every_function_has_its_own_role, control_plane_cannot_touch_workspaces,
               audit_is_only_appended, authorize_alone_signs, nothing_is_wild, everything_is_sealed, records_are_create_only,
-              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read, the_archive_is_locked,
+              workspace_roles_trust_tasks_alone, substitutions_fit, items_have_their_writers, documents_expire, key_serves_its_gate, settings_are_read, the_archive_is_locked, changes_are_announced_by_one_in_our_name,
               slack_is_off_unless_it_is_configured, one_route_is_open,
               reviewers_are_asked_by_review_alone]
 WORKSPACE_RULES = [nothing_is_wild, everything_is_sealed, records_are_create_only, workspace_roles_trust_tasks_alone, plan_role_cannot_write_state,
@@ -468,6 +485,13 @@ BROKEN = [
     (GATE, the_archive_is_locked, lambda t: own(t, "SweepRole").append(own(t, "ArchiveRole")[2])),
     (GATE, the_archive_is_locked, lambda t: base(t, "AuditorPolicy")[0]["Action"].append("dynamodb:PutItem")),
     (GATE, the_archive_is_locked, lambda t: properties(t, "ArchiveMapping").pop("DestinationConfig")),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: own(t, "SweepRole").append(own(t, "AnnounceRole")[1])),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: own(t, "AnnounceRole")[1].pop("Condition")),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: own(t, "AnnounceRole")[1]["Resource"].update({"Fn::Sub": "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/*"})),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceMapping").pop("FunctionResponseTypes")),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceMapping").pop("FilterCriteria")),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceMapping").update(StartingPosition="LATEST")),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceAlarm")["Dimensions"][0].update(Value="other")),
     (GATE, audit_is_only_appended, lambda t: base(t, "AuditorPolicy")[0]["Action"].append("dynamodb:PutItem")),
     (GATE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "AuditorRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
     (GATE, items_have_their_writers, lambda t: own(t, "SlackRole")[0]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("DOC#*")),

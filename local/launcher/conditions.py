@@ -1,8 +1,8 @@
-"""Condition keys of callers and of S3, DynamoDB and ECS requests, and s3:ListBucket for what does not exist.
+"""Condition keys of callers and of S3, DynamoDB, ECS and EventBridge requests, and s3:ListBucket for what does not exist.
 
 AWS: aws:PrincipalArn of a session is its role, path and all; s3:if-none-match tells conditional writes from others, s3:ObjectCreationOperation
 a write from a part of one; dynamodb:LeadingKeys holds the partition keys that a request names, so that a role can be kept to its own items;
-ecs:cluster is the cluster of a task; and who may not list a bucket learns 403, not 404, of an object that is not there. The emulator has none
+ecs:cluster is the cluster of a task; events:source and events:detail-type are those of the events that are put; and who may not list a bucket learns 403, not 404, of an object that is not there. The emulator has none
 of these: a Deny unless s3:if-none-match denies all, ForAllValues on LeadingKeys allows all. It is reached without TLS, which on AWS
 is always there for an SDK: aws:SecureTransport is true here.
 """
@@ -47,6 +47,10 @@ def keys(action, resource, request):
         return {"dynamodb:LeadingKeys": found} if found else {}
     if action in ("ecs:RunTask", "ecs:StopTask", "ecs:DescribeTasks", "ecs:ListTasks"):
         return {"ecs:cluster": resources.cluster_arn(request.json())}
+    if action == "events:PutEvents":
+        entries = [entry for entry in request.json().get("Entries", []) if isinstance(entry, dict)]
+        return {key: found for key, field in (("events:source", "Source"), ("events:detail-type", "DetailType"))
+                if (found := [entry[field] for entry in entries if field in entry])}
     return {}
 
 

@@ -199,3 +199,13 @@ def test_a_policy_can_go_by_the_tags_of_a_role(lab, bucket):
     assert code(lambda: blue.put_object(Bucket=bucket, Key="red/c", Body=b"a")) == "AccessDenied"
     assert code(lambda: blue.list_objects_v2(Bucket=bucket, Prefix="blue")) is None
     assert code(lambda: blue.list_objects_v2(Bucket=bucket, Prefix="red")) == "AccessDenied"
+
+
+def test_events_can_be_kept_to_a_source(lab):
+    wanted = {"Effect": "Allow", "Action": "events:PutEvents", "Resource": f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default",
+              "Condition": {"ForAllValues:StringEquals": {"events:source": ["ours"]}, "Null": {"events:source": "false"}}}
+    events = lab.stack.user(f"teller-{lab.id}", {"Version": "2012-10-17", "Statement": [wanted]}).client("events")
+    put = lambda *sources, bus="default": code(lambda: events.put_events(Entries=[  # noqa: E731
+        {"Source": source, "DetailType": "x", "Detail": "{}", "EventBusName": bus} for source in sources]))
+    assert put("ours", "ours") is None
+    assert put("theirs") == put("ours", "theirs") == put("ours", bus="other") == "AccessDeniedException"

@@ -148,7 +148,8 @@ def the_ledger_anchors_each_run(facts):
 
 @law
 def a_run_ends_once(facts):
-    """A run has one terminal status: its chain has one end, as the record says, and after it nothing but decisions that came too late."""
+    """A run has one terminal status: its chain has one end, as the record says, and after it nothing but decisions that came too late and
+    notes of people."""
     for run in facts.runs.values():
         ends = run.all("run-ended")
         if run.status in ENDS and [end["what"]["status"] for end in ends] != [run.status]:
@@ -158,11 +159,28 @@ def a_run_ends_once(facts):
         if ends and (ends[0]["what"].get("failure") or {}).get("reason") != run.failure:
             yield run.id, f"its record failed by {run.failure}, its chain by {ends[0]['what'].get('failure')}"
         after = [event["what"]["type"] for event in run.events[ends[0]["seq"]:]] if ends else []
-        if set(after) - {"decision-without-effect"}:
+        if set(after) - {"decision-without-effect", "run-annotated"}:
             yield run.id, f"after its end its chain goes on with {after}"
         events = [event["what"]["type"] for event in run.events]
         if events[:1] != ["run-proposed"] or events.count("run-proposed") != 1:
             yield run.id, f"its chain does not begin with its one proposal: {events}"
+
+
+@law
+def notes_are_of_people_who_may_and_correct_what_is_there(facts):
+    """A note to a run is by a person with the right to approve or to administer there, on an event before it; a run has at most fifty."""
+    for run in facts.runs.values():
+        notes = run.all("run-annotated")
+        if len(notes) > 50:
+            yield run.id, f"it has {len(notes)} notes"
+        for event in notes:
+            by, at, corrects = event["actor"], seconds(event["at"]), event["what"].get("corrects")
+            if by.get("kind") != "person" or facts.person_of(by["arn"], at) != by["person"]:
+                yield run.id, f"event {event['seq']} is a note by {by}"
+            elif not any(facts.may(by["person"], action, run.workspace, at) for action in ("approve", "administer")):
+                yield run.id, f"event {event['seq']} is a note by {by['person']}, who had no right to"
+            if corrects is not None and not 1 <= corrects < event["seq"]:
+                yield run.id, f"event {event['seq']} corrects event {corrects}"
 
 
 @law

@@ -107,6 +107,11 @@ class Forge:
         self.now += 1
         return heads[-1] if heads else None
 
+    def note(self, run, by, **more):
+        """A person's note to a run."""
+        self.event(f"run/{run}", {"type": "run-annotated", "note": "a word", **more}, {"kind": "person", "person": by, "arn": self.arn(by)})
+        self.now += 1
+
     def lock(self, **fields):
         """Changes the lock."""
         self.put(f"WS#{self.workspace}", "LOCK", {**self.stores.body(f"WS#{self.workspace}", "LOCK"), **fields})

@@ -43,6 +43,8 @@ def healthy():
     gate.admit(gone)
     gate.plan(gone, state=hand)
     gate.drifts(gone, None, found)
+    gate.note(SECOND, "bob", corrects=2)
+    gate.note(waits, "alice")
     return gate
 
 
@@ -115,6 +117,27 @@ def _a_drift_run_may_be_applied(gate):
 
 
 # -- lies ----------------------------------------------------------------------------------------------------------
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def a_note_is_by_somebody_who_may_not(gate):
+    gate.note(FIRST, "mallory")
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def a_note_is_by_the_gate(gate):
+    gate.event(f"run/{FIRST}", {"type": "run-annotated", "note": "a word"})
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def a_note_corrects_what_is_not_there(gate):
+    gate.note(FIRST, "bob", corrects=99)
+
+
+@lie("notes_are_of_people_who_may_and_correct_what_is_there")
+def there_are_too_many_notes(gate):
+    for _ in range(51):
+        gate.note(WAITS, "bob")
 
 
 def rewrite(gate, chain, place, change, linked=True):

@@ -280,7 +280,7 @@ class Run:
         ends = [event for event in events if event["what"]["type"] == "run-ended"]
         assert [end["what"]["status"] for end in ends] == [record["status"]], [event["what"] for event in ends]
         assert record["status"] in TERMINAL and record["ended_at"] == ends[0]["at"]
-        assert {event["what"]["type"] for event in events[ends[0]["seq"]:]} <= {"decision-without-effect", "notification-failed"}, self.happened()
+        assert {event["what"]["type"] for event in events[ends[0]["seq"]:]} <= {"decision-without-effect", "notification-failed", "run-annotated"}, self.happened()
         ledger = self.workspace.ledger()
         opened = [event for event in ledger if event["what"]["type"] == "run-opened" and event["what"]["run"] == self.id]
         closed = [event["what"] for event in ledger if event["what"]["type"] == "run-closed" and event["what"]["run"] == self.id]

@@ -1,12 +1,13 @@
 //! What the record shows, and that the audit chain is verified on the reader's own machine.
 
-use plangate_gate::audit::SealedEvent;
+use plangate_gate::audit::{SealedEvent, What};
 use plangate_gate::digest::Digest;
 use plangate_gate::lifecycle::Status;
-use plangate_wire::RunsAnswer;
+use plangate_gate::run::Actor;
+use plangate_wire::{AnnotationAnswer, AnnotationView, Reason, RunsAnswer};
 
-use crate::gate::{Gate, Said, ok};
-use crate::runs::{PROJECTION, answer, events, page, projection, run, run_id, workspace_id};
+use crate::gate::{Gate, Said, ok, refuse};
+use crate::runs::{PROJECTION, answer, events, now, page, projection, run, run_id, workspace_id};
 
 #[test]
 fn the_record_of_an_applied_run_says_who_what_which_versions_and_both_states() {
@@ -255,4 +256,86 @@ fn a_chain_that_was_tampered_with_or_cut_ends_with_1() {
     let (_gate, said) = audited(cut);
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.err.contains("the run's record says `failed`, and no event does"), "{said:?}");
+}
+
+/// The events of an applied run with two notes behind its end.
+fn annotated() -> Vec<SealedEvent> {
+    let mut events = events(Status::Applied);
+    let by = |person: &str| Actor::Person {
+        person: person.parse().unwrap(),
+        arn: format!("arn:aws:sts::1:assumed-role/{person}/x"),
+    };
+    for (who, note, corrects) in [("ben", "the ticket was 17\u{1b}[2J", Some(1)), ("cleo", "seen in the estate", None)]
+    {
+        let (last, what) = (events.last().unwrap(), What::RunAnnotated { note: note.to_owned(), corrects });
+        events.push(SealedEvent::next(last.chain.clone(), Some(&last.head()), now(), by(who), what).unwrap());
+    }
+    events
+}
+
+#[test]
+fn notes_to_a_run_that_has_ended_are_shown_beside_its_record_and_do_nothing() {
+    let gate = Gate::answering(|request, _| match request.target.split('?').next().unwrap() {
+        target if target.ends_with("/audit") => ok(&page(&annotated(), None)),
+        target if target.ends_with("/projection") => ok(&projection()),
+        _ => ok(&answer(Status::Applied)),
+    });
+    let id = run_id();
+    let said = gate.run(&["show", id.as_str(), "--no-projection"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+    let notes = said.out.split("\nAnnotations\n").nth(1).unwrap();
+    let expected = "  event 4        2026-11-30 05:00:00 UTC, corrects event 1
+  by             ben (arn:aws:sts::1:assumed-role/ben/x)
+  note           the ticket was 17\\u{1b}[2J
+  event 5        2026-11-30 05:00:00 UTC
+  by             cleo (arn:aws:sts::1:assumed-role/cleo/x)
+  note           seen in the estate
+";
+    assert_eq!(notes, expected);
+    let shown = gate.run(&["show", id.as_str(), "--no-projection", "--json"]).json();
+    assert_eq!(shown["annotations"][1]["by"]["person"], "cleo");
+    assert_eq!((&shown["annotations"][0]["seq"], &shown["annotations"][0]["corrects"]), (&4.into(), &1.into()));
+
+    let listed = gate.run(&["audit", id.as_str()]);
+    assert_eq!(listed.code, 0, "{listed:?}");
+    assert!(listed.out.contains("annotated, corrects event 1: the ticket was 17\\u{1b}[2J"), "{listed:?}");
+    assert!(listed.out.contains("chain of 5 events verified on this machine"), "{listed:?}");
+}
+
+#[test]
+fn notes_of_a_chain_that_does_not_hold_are_not_shown_and_the_record_is() {
+    let gate = Gate::answering(|request, _| {
+        let mut events = annotated();
+        events.remove(3);
+        if request.target.contains("/audit") { ok(&page(&events, None)) } else { ok(&answer(Status::Applied)) }
+    });
+    let said = gate.run(&["show", run_id().as_str(), "--no-projection"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("applied") && !said.out.contains("seen in the estate"), "{said:?}");
+    assert!(said.err.contains("annotations are not shown:"), "{said:?}");
+}
+
+#[test]
+fn a_note_is_sent_once_under_an_id_of_its_own_however_often_it_must_be_sent() {
+    let mut busy = true;
+    let gate = Gate::answering(move |request, _| {
+        assert!(request.is("POST", &format!("/v1/runs/{}/annotations", run_id())), "{request:?}");
+        if std::mem::take(&mut busy) {
+            return refuse(Reason::Unavailable, "busy");
+        }
+        let by = Actor::Person { person: "ben".parse().unwrap(), arn: "arn".to_owned() };
+        let annotation = AnnotationView { seq: 4, by, at: now(), note: "a word".to_owned(), corrects: Some(2) };
+        ok(&AnnotationAnswer { run: run_id(), annotation })
+    });
+    let id = run_id();
+    let said = gate.run(&["annotate", id.as_str(), "--note", "a word", "--corrects", "2", "--json"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert_eq!(
+        (&said.json()["annotation"]["seq"], said.err.ends_with(&format!("noted as event 4 of {id}\n"))),
+        (&4.into(), true)
+    );
+    let sent: Vec<serde_json::Value> = gate.seen().iter().map(crate::gate::Request::json).collect();
+    assert_eq!((sent.len(), &sent[0]), (2, &sent[1]));
+    assert_eq!((&sent[0]["note"], &sent[0]["corrects"]), (&"a word".into(), &2.into()));
+    assert_eq!(gate.run(&["annotate", id.as_str(), "--note", "x", "--corrects", "0"]).code, 2);
 }

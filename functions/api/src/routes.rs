@@ -51,6 +51,7 @@ async fn route(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer
         ("GET", ["v1", "runs", run, "audit"]) => reading::audit(gate, event, caller, run).await,
         ("POST", ["v1", "runs", run, "decision"]) => runs::decide(gate, event, caller, run).await,
         ("POST", ["v1", "runs", run, "cancel"]) => runs::cancel(gate, event, caller, run).await,
+        ("POST", ["v1", "runs", run, "annotations"]) => runs::annotate(gate, event, caller, run).await,
         ("POST", ["v1", "workspaces", id, "acknowledge"]) => configuration::acknowledge(gate, event, caller, id).await,
         ("POST", ["v1", "workspaces", id, "freeze"]) => {
             freezes::change(gate, event, caller, Some(id), Change::Freeze).await

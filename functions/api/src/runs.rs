@@ -1,13 +1,14 @@
-//! What changes runs: bundles, proposals, decisions, withdrawals.
+//! What changes runs: bundles, proposals, decisions, withdrawals; and what is noted beside them.
 
 use plangate_gate::documents::Action;
 use plangate_gate::ids::RunId;
 use plangate_gate::run::{Origin, Proposer, Surface};
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::objects::bundle_key;
-use plangate_record::{Error, Refusal, cancel, decide, documents, propose};
+use plangate_record::{Error, Refusal, annotate, cancel, decide, documents, propose};
 use plangate_wire::{
-    BundleAnswer, BundleRequest, CancelRequest, DecisionAnswer, DecisionRequest, ProposeRequest, Reason, RunAnswer,
+    AnnotateRequest, AnnotationAnswer, BundleAnswer, BundleRequest, CancelRequest, DecisionAnswer, DecisionRequest,
+    ProposeRequest, Reason, RunAnswer,
 };
 
 use crate::decode::{Answer, Event};
@@ -83,6 +84,14 @@ pub(crate) async fn cancel(gate: &Gate<'_>, event: &Event, caller: &Caller, run:
     let request: CancelRequest = event.body()?;
     let run = cancel::cancel(gate.store, gate.workflow, caller, &id(run)?, &request, gate.now).await?;
     Ok(Answer::of(200, &RunAnswer { run: run.into() })?)
+}
+
+/// `POST /v1/runs/{id}/annotations`.
+pub(crate) async fn annotate(gate: &Gate<'_>, event: &Event, caller: &Caller, run: &str) -> Result<Answer, Error> {
+    let request: AnnotateRequest = event.body()?;
+    let run = id(run)?;
+    let annotation = annotate::annotate(gate.store, caller, &run, &request, gate.now).await?;
+    Ok(Answer::of(201, &AnnotationAnswer { run, annotation })?)
 }
 
 /// A run's id from a path. One that cannot be is one that is not there.

@@ -176,6 +176,8 @@ async fn who_may_not_learns_nothing_of_what_exists() {
             answers.push(world.ask(role, "GET", &format!("/v1/runs/{id}"), None).await);
             answers.push(world.ask(role, "GET", &format!("/v1/runs/{id}/audit"), None).await);
             answers.push(world.ask(role, "POST", &format!("/v1/runs/{id}/cancel"), Some(json!({}))).await);
+            let note = json!({ "request_id": "request-1", "note": "a word" });
+            answers.push(world.ask(role, "POST", &format!("/v1/runs/{id}/annotations"), Some(note)).await);
         }
         for id in [workspace(), elsewhere.clone()] {
             answers.push(world.ask(role, "GET", &format!("/v1/workspaces/{id}"), None).await);
@@ -312,6 +314,32 @@ async fn a_bot_names_the_person_it_speaks_for() {
     assert_eq!(status, 201, "{body}");
     let answer: plangate_wire::RunAnswer = serde_json::from_str(&body).unwrap();
     assert_eq!(answer.run.run.proposer.on_behalf_of.unwrap().as_str(), "ana");
+}
+
+#[tokio::test]
+async fn a_note_is_taken_from_who_approves_or_administers_and_answered_as_it_stands_in_the_chain() {
+    let world = World::new().await;
+    let run = world.run(1).await.id;
+    let path = format!("/v1/runs/{run}/annotations");
+    let note = |more: Value| {
+        let mut body = json!({ "request_id": "request-1", "note": "the ticket was 17" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Some(body)
+    };
+    // The proposer may not; the first administrator may.
+    assert_eq!(world.reason("ana", "POST", &path, note(json!({}))).await, "not-permitted");
+    for wrong in
+        [json!({ "force": true }), json!({ "corrects": -1 }), json!({ "corrects": "1" }), json!({ "note": null })]
+    {
+        assert_eq!(world.reason("administrator", "POST", &path, note(wrong)).await, "invalid-request");
+    }
+    let (status, body) = world.ask("administrator", "POST", &path, note(json!({ "corrects": 1 }))).await;
+    let answer: plangate_wire::AnnotationAnswer = serde_json::from_str(&body).unwrap();
+    let (seq, corrects) = (answer.annotation.seq, answer.annotation.corrects);
+    assert_eq!((status, answer.run, seq, corrects), (201, run.clone(), 2, Some(1)));
+    assert_eq!(world.ask("administrator", "POST", &path, note(json!({ "corrects": 1 }))).await, (201, body));
+    let (_, chain) = world.ask("ana", "GET", &format!("/v1/runs/{run}/audit"), None).await;
+    assert_eq!(chain.matches("the ticket was 17").count(), 1, "{chain}");
 }
 
 #[tokio::test]

@@ -190,6 +190,15 @@ pub enum What {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         note: Option<String>,
     },
+    /// Somebody who answers for the run has added a note to what is recorded of it, also after its end (`R6`): the record
+    /// itself, and every event, stays as it is.
+    RunAnnotated {
+        /// What they have to say: one line.
+        note: String,
+        /// The event of this chain that it corrects, if it corrects one.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        corrects: Option<u64>,
+    },
     /// The run ended (`R52`).
     RunEnded {
         /// As what.

@@ -4,6 +4,7 @@
 //! check can make.
 
 pub mod actions;
+pub mod announce;
 pub mod audit;
 pub mod canonical;
 pub mod conformance;

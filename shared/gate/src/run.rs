@@ -477,6 +477,14 @@ impl Run {
         Some(Sighting { state, run, phase, from: self.plan_ordered_at?, to: now })
     }
 
+    /// Whether a reviewer is asked about it, as a run of this `kind`, once the guardrails have found `outcome`: it is eligible, in
+    /// a workspace that approves such runs without a person (`R31`, `R34`).
+    #[must_use]
+    pub fn is_to_be_reviewed(&self, kind: Kind, outcome: &GuardrailRecord) -> bool {
+        let allowed = self.pinned.as_ref().is_some_and(|pinned| pinned.spec.automatic_approval);
+        allowed && kind == Kind::Applicable && outcome.eligible
+    }
+
     /// Whether its plan is dead at `now` (`R13`). A run without a plan has nothing that could be dead.
     #[must_use]
     pub fn plan_expired(&self, now: Timestamp) -> bool {

@@ -3,7 +3,8 @@
 use aws_config::SdkConfig;
 use plangate_gate::ids::WorkspaceId;
 use plangate_record::aws::{
-    self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, KmsSigner, S3Objects, SsmParameters, StepFunctions,
+    self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, EventBridge, KmsSigner, S3Objects, SsmParameters,
+    StepFunctions,
 };
 
 use crate::settings::{self, MissingSetting};
@@ -65,6 +66,12 @@ impl Clients {
     #[must_use]
     pub fn archive(&self) -> S3Objects {
         S3Objects::new(aws_sdk_s3::Client::new(&self.config), settings::named("PLANGATE_ARCHIVE"))
+    }
+
+    /// The event bus on which others are told of runs.
+    #[must_use]
+    pub fn bus(&self) -> EventBridge {
+        EventBridge::new(aws_sdk_eventbridge::Client::new(&self.config), settings::named("PLANGATE_EVENT_BUS"))
     }
 
     /// Secrets of the gate's own.

@@ -79,7 +79,7 @@ pub async fn guard(
             ending.before.push(what);
             finish(store, row, ending, now).await?
         } else {
-            if automatic(&row.run) {
+            if row.run.is_to_be_reviewed(row.run.kind, &outcome) {
                 row.run.step(Status::Reviewing, now)?;
             }
             let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
@@ -90,12 +90,6 @@ pub async fn guard(
         };
         attempts.settle(written).await?;
     }
-}
-
-/// Whether the run may be approved without a person: eligible, in a workspace that allows it (`R31`, `R34`).
-fn automatic(run: &Run) -> bool {
-    let allowed = run.pinned.as_ref().is_some_and(|pinned| pinned.spec.automatic_approval);
-    allowed && run.guardrails.as_ref().is_some_and(|outcome| outcome.eligible)
 }
 
 /// The answer of a run that was judged already.

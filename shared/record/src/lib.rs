@@ -7,6 +7,8 @@
 pub mod access;
 pub mod acknowledge;
 pub mod admit;
+pub mod annotate;
+pub mod announce;
 pub mod archive;
 mod attempt;
 pub mod authorize;

@@ -12,7 +12,7 @@ use plangate_gate::drift::Finding;
 use plangate_gate::ids::{Person, RequestId, RunId, WorkspaceId};
 use plangate_gate::known::Sighting;
 use plangate_gate::lifecycle::Status;
-use plangate_gate::run::{Choice, DecisionRecord, Kind, Origin, Run};
+use plangate_gate::run::{Actor, Choice, DecisionRecord, Kind, Origin, Run};
 use plangate_gate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -178,6 +178,44 @@ pub struct CancelRequest {
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
+}
+
+/// `POST /v1/runs/{id}/annotations`: a note to what is recorded of a run, ended or not (`R6`).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnnotateRequest {
+    /// Sent again, it is noted once.
+    pub request_id: RequestId,
+    /// What there is to say: one line of 1 to 1,000 characters.
+    pub note: String,
+    /// The event of the run's chain that it corrects.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub corrects: Option<u64>,
+}
+
+/// A note to what is recorded of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnnotationView {
+    /// Its place in the run's chain.
+    pub seq: u64,
+    /// Who noted it.
+    pub by: Actor,
+    /// When.
+    pub at: Timestamp,
+    /// What they have to say.
+    pub note: String,
+    /// The event that it corrects.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub corrects: Option<u64>,
+}
+
+/// The answer that holds one note.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AnnotationAnswer {
+    /// The run.
+    pub run: RunId,
+    /// The note.
+    pub annotation: AnnotationView,
 }
 
 /// `PUT /v1/{kind}s/{id}`.

@@ -82,6 +82,8 @@ reasons! {
     NotFrozen = "not-frozen", 409 => "see what is frozen with `plangate workspace get`; the gate and a workspace are lifted each by itself",
     /// The lock is not quarantined, or the named run does not show the state.
     NothingToAcknowledge = "nothing-to-acknowledge", 409 => "see the lock with `plangate workspace get`; name a plan-only run made since",
+    /// The run has as many annotations as a run may have.
+    TooManyAnnotations = "too-many-annotations", 409 => "keep what there is to say elsewhere, and name the run's id there",
     /// There is no projection, or no log, yet.
     NotThereYet = "not-there-yet", 409 => "wait until the phase has ended",
     /// Others are changing the same thing, or AWS does not answer.

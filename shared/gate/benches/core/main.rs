@@ -6,12 +6,16 @@
 //! parse of the same file, measured in the same run. Each measurement is a process of its own, so that none sees the
 //! memory of another; the two speeds that are compared are measured by turns.
 //!
+//! Then audits of a thousand and of ten thousand events are verified whole; an event of the larger may take no more than
+//! so many times as long as one of the smaller.
+//!
 //! The bounds are for documents that are shaped like real ones, of which a quarter is `resource_changes` and of that
 //! little changes. One in which everything changes is measured too, and held against no bound: all its values are held
 //! and projected, which takes more memory than the document has bytes.
 
 #![allow(clippy::print_stdout, clippy::indexing_slicing, reason = "the figures are what it is for")]
 
+mod audit;
 mod measure;
 mod plans;
 
@@ -30,7 +34,7 @@ const LEAST_SPEED: f64 = 0.5;
 /// The most memory, as a multiple of the document.
 const MOST_MEMORY: f64 = 1.25;
 /// How much more time a byte may take in the largest document than in the smallest, beside what it takes to pass over
-/// it, measured by turns: a quadratic step would show as a factor of forty.
+/// it, measured by turns: a quadratic step would show as a factor of forty. As much an event of the larger audit.
 const MOST_GROWTH: f64 = 2.0;
 
 fn main() -> Outcome<ExitCode> {
@@ -130,6 +134,10 @@ fn compare_in(folder: &std::path::Path) -> Outcome<ExitCode> {
     println!("a byte of the largest takes {growth:.2} times as long as one of the smallest");
     if growth > MOST_GROWTH {
         broken.push(format!("time grows by {growth:.2} per byte, at most {MOST_GROWTH}"));
+    }
+    let growth = audit::compare()?;
+    if growth > MOST_GROWTH {
+        broken.push(format!("verifying grows by {growth:.2} per event, at most {MOST_GROWTH}"));
     }
     for bound in &broken {
         println!("BROKEN {bound}");

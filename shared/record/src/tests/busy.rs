@@ -226,6 +226,14 @@ impl Busy {
         }
         counted
     }
+
+    /// Everything must have been made known: of each run exactly the statuses that it was seen to come to, in their order.
+    pub(crate) fn check_all_announced(&self) {
+        for (run, life) in &self.seen.lock().unwrap().lives {
+            let told = futures(super::announce::told(&self.world, run));
+            assert_eq!(&told.into_iter().map(|each| each.after).collect::<Vec<_>>(), life, "{run}");
+        }
+    }
 }
 
 fn workspace(number: u16) -> WorkspaceId {

@@ -1,5 +1,7 @@
 //! The protocols over the stores in memory: every story, every crash point, every race that can be told apart.
 
+mod annotate;
+mod announce;
 mod apply;
 mod archive;
 mod busy;

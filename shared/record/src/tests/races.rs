@@ -12,13 +12,15 @@ use plangate_gate::lock::LockState;
 use plangate_gate::order::Phase;
 use plangate_gate::receipt::PlanExit;
 use plangate_gate::run::{Choice, Kind};
-use plangate_wire::Reason;
+use plangate_wire::{AnnotateRequest, Reason};
 
 use super::busy::{Busy, now};
 use super::schedule::{Schedule, clock, draw, pause};
 use super::world::{CREATES, World, at, futures};
+use crate::annotate::{ANNOTATIONS, annotate};
 use crate::authorize::authorize;
 use crate::conclude::conclude;
+use crate::error::Error;
 use crate::objects::order_key;
 use crate::workflow::Execution;
 use crate::{admit, decide, guard, intake, prepare, project};
@@ -70,6 +72,7 @@ fn crowd(seed: u64, workspaces: u16, each: usize) -> BTreeMap<&'static str, usiz
     schedule.run();
     let counted = gate.check_all_ended();
     assert_eq!(counted.values().sum::<usize>(), all);
+    gate.check_all_announced();
     counted
 }
 
@@ -391,4 +394,47 @@ fn a_redrive_of_an_ended_execution_finds_the_end_and_changes_nothing() {
         assert_eq!(ended.unwrap().status, Status::Failed);
         assert_eq!(everything(gate), before, "{stage}");
     }
+}
+
+// -- notes ---------------------------------------------------------------------------------------------------------
+
+#[test]
+fn notes_that_are_written_at_once_all_stand_beside_the_decision_and_are_never_too_many() {
+    race(60, |seed| {
+        let gate = &Busy::new(1);
+        let run = &waiting(gate);
+        let note = |number: usize| AnnotateRequest {
+            request_id: format!("annotate-{number}").parse().unwrap(),
+            note: "a word".to_owned(),
+            corrects: None,
+        };
+        for number in 2..ANNOTATIONS {
+            futures(async { annotate(&gate.world, &gate.world.caller("bob").await, run, &note(number), at(50)).await })
+                .unwrap();
+        }
+        // Two places are left, of all who ask for one; and somebody decides meanwhile.
+        let refused = &Cell::new(0);
+        let mut schedule = Schedule::new(seed);
+        for (number, who) in [(1000, "bob"), (1001, "cleo"), (1002, "cleo"), (1003, "bob")] {
+            let request = note(number);
+            schedule.start(async move {
+                let caller = gate.world.caller(who).await;
+                match annotate(gate, &caller, run, &request, now()).await {
+                    Ok(_) => {}
+                    Err(Error::Refused(refusal)) => {
+                        assert_eq!(refusal.reason, Reason::TooManyAnnotations);
+                        refused.set(refused.get() + 1);
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            });
+        }
+        schedule.start(async move { gate.decide("bob", run, Choice::Approve).await.unwrap() });
+        schedule.run();
+        let chain = futures(gate.world.chain(Chain::Run(run.clone())));
+        let count = |wanted: fn(&What) -> bool| chain.iter().filter(|what| wanted(what)).count();
+        let notes = count(|what| matches!(what, What::RunAnnotated { .. }));
+        let decisions = count(|what| matches!(what, What::Decided { .. }));
+        assert_eq!((notes, decisions, refused.get()), (ANNOTATIONS, 1, 2));
+    });
 }

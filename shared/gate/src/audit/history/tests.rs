@@ -177,6 +177,37 @@ fn a_young_event_may_be_on_its_way_and_an_old_one_may_not() {
 }
 
 #[test]
+fn a_note_behind_the_anchor_of_a_run_fits_and_is_held_like_every_event() {
+    let (mut stores, chain) = (Stores::of([5, 3, 4]), Chain::Run(run(1)));
+    let name = chain.to_string();
+    let anchored = stores.heads[&name].clone();
+    stores.append(&chain, 50, What::RunAnnotated { note: "the ticket was 17".to_owned(), corrects: Some(2) });
+    assert_eq!(stores.verify().findings, []);
+    // Gone from the table, with the end set back to the anchor: the archive has it.
+    let mut cut = stores.clone();
+    cut.table(&chain).pop();
+    cut.heads.insert(name.clone(), anchored);
+    assert_eq!(
+        (found(&cut.first()), cut.first().fault),
+        ((name.as_str(), 6, Source::Table), Fault::CutOff { teller: Teller::Archive })
+    );
+    // Gone everywhere: the next witness has seen it.
+    stores.witness(51);
+    cut.witnesses = stores.witnesses.clone();
+    cut.archive(&chain).pop();
+    assert_eq!(
+        (found(&cut.first()), cut.first().fault),
+        ((name.as_str(), 6, Source::Both), Fault::CutOff { teller: Teller::Witness(3) })
+    );
+    // Another in its place.
+    stores.rewrite(&chain, 6);
+    assert_eq!(
+        (found(&stores.first()), stores.first().fault),
+        ((name.as_str(), 6, Source::Table), Fault::Rewritten { teller: Teller::Archive })
+    );
+}
+
+#[test]
 fn what_the_gate_noticed_is_told_too() {
     let mut stores = Stores::of([5, 3, 4]);
     let noticed = Tampering {

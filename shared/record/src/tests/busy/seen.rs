@@ -11,6 +11,8 @@ use plangate_gate::run::{Kind, Run};
 pub(crate) struct Seen {
     /// Where each run stands.
     pub(crate) runs: BTreeMap<RunId, Run>,
+    /// Where each has stood, one status after the other.
+    pub(crate) lives: BTreeMap<RunId, Vec<Status>>,
     /// Who holds each workspace's lock.
     pub(crate) holders: BTreeMap<WorkspaceId, RunId>,
     /// Who waits in each line.
@@ -51,6 +53,10 @@ impl Seen {
             } else if before.holds_lock() && !after.holds_lock() {
                 assert_eq!(self.holders.remove(&workspace).as_ref(), Some(&id));
             }
+        }
+        let life = self.lives.entry(id.clone()).or_default();
+        if life.last() != Some(&after) {
+            life.push(after);
         }
         self.runs.insert(id, run);
     }
