@@ -7,6 +7,7 @@ use plangate_gate::digest::Digest;
 use plangate_gate::ids::{Person, RunId, WorkspaceId};
 use plangate_gate::run::Origin;
 
+use crate::break_glass::args::BreakGlass;
 use crate::exit;
 
 /// plangate: what is applied is byte for byte the plan that was decided on.
@@ -65,6 +66,9 @@ pub(crate) enum Command {
     /// Slack: the app to install, as a manifest to paste there
     #[command(subcommand)]
     Slack(SlackCommand),
+    /// Plan and apply by hand, with no part of the gate running (docs/break-glass.md)
+    #[command(subcommand)]
+    BreakGlass(BreakGlass),
     /// Project a plan document, on this machine alone
     Project(Project),
     /// Judge a plan document by a policy, on this machine alone

@@ -5,6 +5,7 @@ mod api;
 mod args;
 mod audit;
 mod auditor;
+mod break_glass;
 mod conformance;
 mod console;
 mod decide;
@@ -106,6 +107,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Unfreeze(args) => freeze::freeze(&api()?, console, args, true),
         Command::Gate => freeze::gate(&api()?, console),
         Command::Slack(SlackCommand::Manifest) => offline::slack_manifest(console, &base()?),
+        Command::BreakGlass(command) => break_glass::break_glass(console, &command),
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),

@@ -7,6 +7,7 @@
     reason = "tests assert in the shortest way, in their helpers too"
 )]
 
+mod break_glass;
 mod configuration;
 mod decisions;
 mod following;
