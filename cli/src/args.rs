@@ -69,6 +69,17 @@ pub(crate) enum Command {
     /// Plan and apply by hand, with no part of the gate running (docs/break-glass.md)
     #[command(subcommand)]
     BreakGlass(BreakGlass),
+    /// Print the completions of a shell, to be stored where it looks for them
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual: a page for each command
+    Man {
+        /// The folder, which is there
+        folder: PathBuf,
+    },
     /// Project a plan document, on this machine alone
     Project(Project),
     /// Judge a plan document by a policy, on this machine alone
@@ -219,6 +230,9 @@ pub(crate) struct Show {
     /// Leave the projection out
     #[arg(long)]
     pub(crate) no_projection: bool,
+    /// As a comment on a pull or merge request: Markdown, at most 65,536 characters
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 }
 
 /// `watch`

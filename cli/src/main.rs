@@ -16,6 +16,8 @@ mod exit;
 mod freeze;
 mod http_client;
 mod logs;
+mod manual;
+mod markdown;
 mod offline;
 mod projection;
 mod propose;
@@ -108,6 +110,8 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Gate => freeze::gate(&api()?, console),
         Command::Slack(SlackCommand::Manifest) => offline::slack_manifest(console, &base()?),
         Command::BreakGlass(command) => break_glass::break_glass(console, &command),
+        Command::Completions { shell } => manual::completions(console, shell),
+        Command::Man { folder } => manual::pages(console, &folder),
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),

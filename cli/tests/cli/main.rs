@@ -8,6 +8,7 @@
 )]
 
 mod break_glass;
+mod comments;
 mod configuration;
 mod decisions;
 mod following;
