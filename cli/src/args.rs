@@ -7,6 +7,7 @@ use plangate_gate::digest::Digest;
 use plangate_gate::ids::{Person, RunId, WorkspaceId};
 use plangate_gate::run::Origin;
 
+use crate::break_glass::args::BreakGlass;
 use crate::exit;
 
 /// plangate: what is applied is byte for byte the plan that was decided on.
@@ -67,6 +68,20 @@ pub(crate) enum Command {
     /// Slack: the app to install, as a manifest to paste there
     #[command(subcommand)]
     Slack(SlackCommand),
+    /// Plan and apply by hand, with no part of the gate running (docs/break-glass.md)
+    #[command(subcommand)]
+    BreakGlass(BreakGlass),
+    /// Print the completions of a shell, to be stored where it looks for them
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual: a page for each command
+    Man {
+        /// The folder, which is there
+        folder: PathBuf,
+    },
     /// Project a plan document, on this machine alone
     Project(Project),
     /// Judge a plan document by a policy, on this machine alone
@@ -214,6 +229,9 @@ pub(crate) struct Show {
     /// Leave the projection out
     #[arg(long)]
     pub(crate) no_projection: bool,
+    /// As a comment on a pull or merge request: Markdown, at most 65,536 characters
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
 }
 
 /// `watch`

@@ -6,6 +6,7 @@ mod api;
 mod args;
 mod audit;
 mod auditor;
+mod break_glass;
 mod conformance;
 mod console;
 mod decide;
@@ -16,6 +17,8 @@ mod exit;
 mod freeze;
 mod http_client;
 mod logs;
+mod manual;
+mod markdown;
 mod offline;
 mod projection;
 mod propose;
@@ -109,6 +112,9 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit, CliError> {
         Command::Unfreeze(args) => freeze::freeze(&api()?, console, args, true),
         Command::Gate => freeze::gate(&api()?, console),
         Command::Slack(SlackCommand::Manifest) => offline::slack_manifest(console, &base()?),
+        Command::BreakGlass(command) => break_glass::break_glass(console, &command),
+        Command::Completions { shell } => manual::completions(console, shell),
+        Command::Man { folder } => manual::pages(console, &folder),
         Command::Project(args) => offline::project(console, &args),
         Command::Guard(args) => offline::guard(console, &args),
         Command::Bundle(args) => offline::bundle(console, &args),

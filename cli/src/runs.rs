@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::api::Api;
 use crate::args::{Runs, Show, Watch};
-use crate::console::{Console, Tone};
+use crate::console::{Console, Paint, Tone};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::record::{self, minute};
 use crate::text::table;
-use crate::{audit, documents, projection, watch};
+use crate::{audit, documents, markdown, projection, watch};
 
 /// Lists runs, newest first.
 ///
@@ -103,6 +103,11 @@ pub(crate) fn show(api: &Api<'_>, console: &Console, args: &Show) -> Result<Exit
     if console.json {
         let projection = seen.map(|seen| seen.to_answer()).transpose()?;
         console.out_json(&Shown { run, projection, annotations })?;
+        return Ok(Exit::Success);
+    }
+    if args.markdown {
+        let text = seen.map(|seen| seen.text(Paint(false))).transpose()?;
+        console.out(&markdown::comment(&run, text.as_deref()))?;
         return Ok(Exit::Success);
     }
     console.out(&record::record(&run, watch::now()?, console.paint))?;

@@ -86,7 +86,7 @@ class Gate:
         wide = stack.client("iam").create_policy(PolicyName="wide", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
             {"Effect": "Allow", "Action": ["s3:*", "kms:*"], "Resource": "*"}]}))
         self.wide = wide["Policy"]["Arn"]
-        self.ours = self._workspace(OURS, ReviewerCodeBucket="code", ReviewerCodePrefix="release", ReviewerArchitecture="x86_64")
+        self.ours = self._workspace(OURS, BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", ReviewerCodeBucket="code", ReviewerCodePrefix="release", ReviewerArchitecture="x86_64")
         self.theirs = self._workspace(THEIRS, PlanPolicyArns=self.wide, ApplyPolicyArns=self.wide,
                                       BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", BreakGlassPermissionSet="Emergency")
 

@@ -439,6 +439,28 @@ def test_the_glass_is_not_broken_without_a_second_factor(gate):
     assert sorted(attached[0]) == sorted(attached[1])
 
 
+def test_who_breaks_the_glass_finds_the_own_orders_and_the_own_bundle_in_the_exchange(gate):
+    def listed(s3, workspace):
+        return [found["Key"] for found in s3.list_objects_v2(Bucket=gate.bucket, Prefix=f"orders/{workspace}/")["Contents"]]
+
+    ours, theirs = f"orders/{OURS}/{RUN}/apply.json", f"orders/{THEIRS}/{RUN}/apply.json"
+    for key in (ours, theirs):
+        gate.client("plangate-authorize", "s3").put_object(Bucket=gate.bucket, Key=key, Body=b"order", IfNoneMatch="*")
+    # Their estate's policy permits all of S3, so what is refused is refused by the bucket.
+    wide = gate.person("wide-break-glass", "/plangate/break-glass/", Tags=[{"Key": "plangate-workspace", "Value": THEIRS}])
+    for s3 in (gate.stack.session_for_role(wide, "test").client("s3"), gate.client(f"{THEIRS}-apply", "s3"), gate.client(f"{THEIRS}-plan", "s3")):
+        assert theirs in listed(s3, THEIRS)
+        for prefix in ({}, {"Prefix": "orders/"}, {"Prefix": f"orders/{THEIRS}"}, {"Prefix": f"orders/{OURS}/"}, {"Prefix": f"bundles/{THEIRS}/"}):
+            assert refused(s3.list_objects_v2, Bucket=gate.bucket, **prefix)
+        assert refused(s3.list_object_versions, Bucket=gate.bucket, Prefix=f"orders/{THEIRS}/")
+        assert refused(s3.get_object, Bucket=gate.bucket, Key=ours)
+        assert refused(s3.put_bucket_policy, Bucket=gate.bucket, Policy="{}")
+    # Without such a policy, the break-glass role alone may look for orders.
+    assert refused(gate.client(f"{OURS}-apply", "s3").list_objects_v2, Bucket=gate.bucket, Prefix=f"orders/{OURS}/")
+    assert refused(gate.client(f"{OURS}-plan", "s3").list_objects_v2, Bucket=gate.bucket, Prefix=f"orders/{OURS}/")
+    assert ours in listed(gate.client(f"{OURS}-break-glass", "s3"), OURS)
+
+
 def test_the_glass_is_broken_by_people_of_the_permission_set_that_was_named(gate):
     arn = f"arn:aws:iam::{ACCOUNT}:role/plangate/break-glass/{THEIRS}-break-glass"
 

@@ -19,10 +19,10 @@ def follow_owner():
 def main():
     """Installs every supplement, then runs the emulator."""
     from . import (
-        authorize, conditions, definitions, functions, invocations, models, pass_role, request, resources, streams, tasks, templates, variables, workflow)
+        authorize, conditions, definitions, functions, invocations, mfa, models, pass_role, request, resources, streams, tasks, templates, variables, workflow)
 
     for supplement in (
-            request, resources, conditions, variables, authorize, pass_role, definitions, functions, tasks, workflow, invocations, streams, templates, models):
+            request, resources, conditions, variables, authorize, pass_role, definitions, functions, tasks, workflow, invocations, streams, templates, models, mfa):
         supplement.install()
     if os.environ.pop("LOCAL_FOLLOW_OWNER", ""):
         follow_owner()

@@ -54,30 +54,3 @@ fn the_initialised_backend_must_say_exactly_what_the_order_says() {
     detail(Some(b"no json"));
     detail(None);
 }
-
-#[test]
-fn our_override_file_is_the_last_to_be_read_or_the_bundle_is_refused() {
-    for (name, accepted) in [
-        ("zz_override.tf", true),
-        ("override.tf.json", true),
-        ("~a.tf", true),
-        ("~z_override.tf", false),
-        ("\u{e9}_override.tf.json", false),
-        ("~plangate_override.tf.json", false),
-        ("~plangate_override.tofu", false),
-        ("~plangate_override.tf", false),
-    ] {
-        let source = tempfile::tempdir().unwrap();
-        fs::write(source.path().join(name), "").unwrap();
-        assert_eq!(override_backend(source.path()).is_ok(), accepted, "`{name}`");
-    }
-}
-
-#[test]
-fn a_link_of_our_files_name_is_not_written_through() {
-    let source = tempfile::tempdir().unwrap();
-    let outside = source.path().join("outside");
-    std::os::unix::fs::symlink(&outside, source.path().join("~plangate_override.tf.json")).unwrap();
-    assert!(override_backend(source.path()).is_err());
-    assert!(!outside.exists());
-}

@@ -2,7 +2,6 @@
 //! workspace's backend initialised and held against the order.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use crate::backend;
 use crate::cloud::Place;
 use crate::config::EngineBinary;
 use crate::engine::{Ended, Engine, Output, Stopped};
-use crate::error::{Result, RunnerError, io};
+use crate::error::{Result, RunnerError};
 use crate::folder::{Folder, read_plain};
 use crate::phase::Phase;
 use crate::providers;
@@ -69,17 +68,10 @@ impl Prepared {
         };
         let source = unpack_verified(archive.bytes.as_slice(), &bundle.digest, &folder.source(), &bounds)?;
         drop(archive);
-        refuse_files(&folder.source())?;
-        let configuration = source.check_configuration(dialect)?;
+        let configuration = source.make_ready(dialect, &folder.data())?;
         let lock_file = source.lock_file_digest().map_or(LockFile::None, LockFile::Present);
-        backend::override_backend(&folder.source())?;
         folder.hand_over(&folder.source())?;
-
-        let modules = folder.data().join("modules");
-        std::fs::create_dir(&modules).map_err(io("make a folder of the run"))?;
-        std::fs::write(modules.join("modules.json"), configuration.module_manifest())
-            .map_err(io("write the module manifest"))?;
-        folder.hand_over(&modules)?;
+        folder.hand_over(&folder.data().join("modules"))?;
 
         let secrets_file =
             if secrets.is_empty() { None } else { Some(folder.give("secrets.tfvars.json", &variable_file(secrets))?) };
@@ -130,7 +122,7 @@ impl Prepared {
     pub(crate) fn initialise(&self, phase: &mut Phase<'_>) -> Result<()> {
         let mut arguments: Vec<OsString> =
             ["init", "-input=false", "-json", "-get=false", "-lockfile=readonly"].map(OsString::from).into();
-        arguments.extend(backend::arguments(phase.order).into_iter().map(OsString::from));
+        arguments.extend(phase.order.backend_arguments().map(|setting| format!("-backend-config={setting}").into()));
         arguments.extend(self.early_variables());
         let ended = self.run(phase, "init", &arguments, Output::Log)?;
         check_stopped(&ended, phase)?;
@@ -218,33 +210,6 @@ fn find_engine<'p>(phase: &Phase<'p>) -> Result<&'p EngineBinary> {
     } else {
         Err(mismatch(format!("the binary of {} is not the one that belongs to the runner", phase.order.engine)))
     }
-}
-
-/// Refuses what an engine would read from its working directory besides configuration. A bundle never has these; the
-/// engine must not meet them even if one did.
-fn refuse_files(source: &Path) -> Result<()> {
-    let refused = |name: &str| {
-        let detail = format!("the bundle holds `{name}`: remove it");
-        Err(RunnerError::failed(FailureReason::BundleRefused, detail))
-    };
-    for entry in std::fs::read_dir(source).map_err(io("list the source"))? {
-        let name = entry.map_err(io("list the source"))?.file_name();
-        let bytes = name.as_bytes();
-        if bytes.starts_with(b"terraform.tfstate") || bytes == b"terraform.d" || bytes == b"errored.tfstate" {
-            return refused(&name.to_string_lossy());
-        }
-        if bytes == b".terraform" {
-            let entries = std::fs::read_dir(source.join(".terraform")).map_err(io("list the source"))?;
-            for entry in entries {
-                let name = entry.map_err(io("list the source"))?.file_name();
-                // Captured modules stand there; they are configuration like the rest.
-                if name != "modules" {
-                    return refused(&format!(".terraform/{}", name.to_string_lossy()));
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// The engine's own configuration: where providers come from, said explicitly, so that no folder is searched for them.

@@ -7,6 +7,8 @@
     reason = "tests assert in the shortest way, in their helpers too"
 )]
 
+mod break_glass;
+mod comments;
 mod configuration;
 mod decisions;
 mod following;

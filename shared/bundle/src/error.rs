@@ -120,6 +120,12 @@ pub enum BundleError {
         /// The block's type.
         block: &'static str,
     },
+    /// An override file that an engine would read after the one that sets the backend, or in its place.
+    #[error("the override file `{path}` sorts behind the gate's own: rename it")]
+    OverrideBehind {
+        /// The file.
+        path: String,
+    },
     /// A configuration or lock file does not parse.
     #[error("`{path}` cannot be read as configuration: {detail}; correct it (`validate` of your engine tells more)")]
     ConfigurationUnparseable {
@@ -200,6 +206,7 @@ impl BundleError {
             Self::Empty { .. } => "bundle-empty",
             Self::Io { .. } => "bundle-io",
             Self::BackendInOverride { .. } => "backend-in-override",
+            Self::OverrideBehind { .. } => "override-behind-the-gates",
             Self::ConfigurationUnparseable { .. } => "configuration-unparseable",
             Self::ModuleNotCaptured { .. } => "module-not-captured",
             Self::ModulePathEscapes { .. } => "module-path-escapes",

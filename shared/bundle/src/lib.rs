@@ -15,6 +15,7 @@ mod lock;
 mod manifest;
 mod names;
 mod pack;
+mod ready;
 mod scan;
 mod tree;
 mod unpack;

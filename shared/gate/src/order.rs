@@ -1,6 +1,9 @@
 //! Work orders: what a runner is told to do, as exact bytes; for an apply with detached signatures.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::documents::{Engine, Reference, SecretReference, Withheld};
@@ -163,6 +166,28 @@ pub struct ApprovedPlan {
 }
 
 impl WorkOrder {
+    /// The settings of the state's `s3` backend (`R1`): the workspace's place, its sealed key, and a lock object beside the
+    /// state, as the engine takes them and later shows them.
+    #[must_use]
+    pub fn backend_settings(&self) -> BTreeMap<&'static str, Value> {
+        BTreeMap::from([
+            ("bucket", Value::from(self.state.bucket.as_str())),
+            ("key", Value::from(self.state.key.as_str())),
+            ("region", Value::from(self.state.region.as_str())),
+            ("use_lockfile", Value::from(true)),
+            ("encrypt", Value::from(true)),
+            ("kms_key_id", Value::from(self.sealed.key_arn.as_str())),
+        ])
+    }
+
+    /// The same as `init` takes them, one `-backend-config=` each: `name=value`.
+    pub fn backend_arguments(&self) -> impl Iterator<Item = String> {
+        self.backend_settings().into_iter().map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={text}"),
+            other => format!("{name}={other}"),
+        })
+    }
+
     /// Reads an order from exact stored bytes. Whether it is meant for the reader is for the reader to check.
     ///
     /// # Errors
