@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 
+import published
 from patience import PATIENCE, wait_until
 from people import Answer, Person
 from published import Stored
@@ -28,6 +29,8 @@ class World:
         self.stack, self.gate, self.outputs, self.slack = stack, gate, gate.outputs, chat
         self.search, self._heard, self._planted, self._people = Search(stack), [], {}, {}
         self.stored = Stored(self.outputs)
+        if chat:
+            chat.answered = lambda answer: published.answered("POST", "/slack/interactions", answer.status, answer.kind, answer.body)
         self.admin = Person(self, "administrator")
         self.document("policy", "default", {"schema": "plangate.policy.v1"})
         for name in ("alice", "bob", "carol", "mallory"):

@@ -1,6 +1,7 @@
 """What is published of plangate's documents (docs/schemas) and of its API (docs/openapi.json), and holding what the stack does against it."""
 
 import collections
+import contextlib
 import functools
 import json
 import pathlib
@@ -191,15 +192,42 @@ def answer_validator(method, template, status):
     return jsonschema_rs.Draft202012Validator({"$ref": f"{OPENAPI}#{fragment}"}, registry=answers(), validate_formats=True)
 
 
+def refused(body):
+    """What a refusal of the gate's says; None if it is none."""
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return json.loads(body)["error"]
+    return None
+
+
+@functools.cache
+def component(name):
+    """The validator of one of the API's structures, closed."""
+    return jsonschema_rs.Draft202012Validator({"$ref": f"{OPENAPI}#/components/schemas/{name}"}, registry=answers(), validate_formats=True)
+
+
+@functools.cache
+def next_steps():
+    """What to do next, by the reason of a refusal: as docs/api.md says."""
+    return dict(re.findall(r"^\| `([a-z-]+)` \| \d{3} \| .+? \| (.+) \|$", (SCHEMAS.parent / "api.md").read_text(), re.M))
+
+
 def answered(method, path, status, kind, body):
-    """Raises Unpublished unless the API may answer a request so: with this status, content type and body (bytes)."""
+    """Raises Unpublished unless the API may answer a request so: with this status, content type and body (bytes).
+
+    A refusal has to say what to do next. What API Gateway answers by itself has another form, and 502 and 504 are its own.
+    """
     what = f"{method} {path} answered {status} {body[:400]!r}:"
+    refusal = refused(body) if status >= 400 else None
+    if status in (403, 429) or status >= 500:
+        if refusal is None and component("GatewayRefusal").is_valid(json.loads(body or b"null")):
+            return
+    if refusal and not refusal["message"].endswith(next_steps()[refusal["reason"]]):
+        raise Unpublished(f"{what} it does not say what to do next")
     found = operation(method, path)
     if found is None:
-        refused = json.loads(body)
-        if status == 403 or (status == 404 and refused["error"]["reason"] == "no-such-route"):
-            return
-        raise Unpublished(f"{what} docs/openapi.json knows no such route")
+        if not refusal or refusal["reason"] not in ("no-such-route", "not-permitted"):
+            raise Unpublished(f"{what} docs/openapi.json knows no such route")
+        return
     template, described = found
     if str(status) not in described["responses"]:
         raise Unpublished(f"{what} docs/openapi.json knows no such status there")
@@ -221,14 +249,9 @@ def answered(method, path, status, kind, body):
 PRINTED = {"propose": "RunAnswer", "approve": "DecisionAnswer", "reject": "DecisionAnswer", "cancel": "RunAnswer", "log": "LogAnswer", "runs": "RunsAnswer"}
 
 
-@functools.cache
-def _printed(name):
-    return jsonschema_rs.Draft202012Validator({"$ref": f"{OPENAPI}#/components/schemas/{name}"}, registry=answers(), validate_formats=True)
-
-
 def printed(command, text):
     """Raises Unpublished unless the command line tool may print this for a command that went well."""
     if command in PRINTED:
-        problems = [f"{'/'.join(map(str, error.instance_path))}: {error.message[:400]}" for error in _printed(PRINTED[command]).iter_errors(json.loads(text))]
+        problems = [f"{'/'.join(map(str, error.instance_path))}: {error.message[:400]}" for error in component(PRINTED[command]).iter_errors(json.loads(text))]
         if problems:
             raise Unpublished("\n  ".join([f"`plangate {command}` printed what is not as docs/openapi.json says:", *problems]))
