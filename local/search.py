@@ -23,8 +23,11 @@ class Search:
         for _ in stores.everything(stack, self._known):
             pass
 
-    def places(self, secrets, said=()):
-        """Where the secrets are, in what form soever: {secret: the set of places}. `said` is (place, bytes) pairs to look at besides."""
+    def places(self, secrets, said=(), look=lambda place, content: None):
+        """Where the secrets are, in what form soever: {secret: the set of places}. `said` is (place, bytes) pairs to look at besides.
+
+        Who wants to see what is stored as well gives a `look`.
+        """
         began = time.time()
         forms = [(secret, form) for secret in secrets for form in written(secret)]
         found = {secret: set() for secret in secrets}
@@ -32,6 +35,7 @@ class Search:
         for source in (stores.everything(self._stack, self._known, self._since), said):
             for place, content in source:
                 looked += 1
+                look(place, content)
                 for layer in layers(content) if forms else ():
                     for secret, form in forms:
                         if form in layer:

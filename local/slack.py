@@ -73,6 +73,7 @@ class Answer:
     status: int
     body: bytes
     seconds: float
+    kind: str | None = None
 
     @property
     def json(self):
@@ -86,6 +87,7 @@ class Slack:
         self.token, self.secret = f"xoxb-{secrets.token_hex(12)}", secrets.token_hex(16)
         self.previous, self.retry_seconds, self.page = None, 4, None
         self.channels = {CHANNEL}
+        self.answered = lambda answer: None  # for who wants to see each of the gate's answers
         self.messages, self.told, self.views, self.calls, self.refusals = [], [], {}, [], []
         self._triggers, self._lock, self._count, self._trouble = {}, threading.Condition(), 0, None
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -252,7 +254,9 @@ class Slack:
     def send(self, api, payload, at=None, secret=None):
         """Sends a payload to the gate as Slack does."""
         body = encoded(payload)
-        return post(api, body, self.sign(body, at, secret))
+        answer = post(api, body, self.sign(body, at, secret))
+        self.answered(answer)
+        return answer
 
 
 def encoded(payload):
@@ -268,7 +272,7 @@ def post(api, body, headers):
     try:
         connection.request("POST", "/slack/interactions", body, {**headers, "Host": url.netloc})
         answer = connection.getresponse()
-        return Answer(answer.status, answer.read(), time.monotonic() - began)
+        return Answer(answer.status, answer.read(), time.monotonic() - began, answer.getheader("content-type"))
     finally:
         connection.close()
 

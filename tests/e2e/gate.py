@@ -9,8 +9,10 @@ import hashlib
 import json
 import secrets
 
+import published
 from patience import PATIENCE, wait_until
 from people import Answer, Person
+from published import Stored
 from runs import TERMINAL, Run, Workspace
 
 from local import deploy, slack
@@ -26,6 +28,9 @@ class World:
     def __init__(self, stack, gate, chat=None):
         self.stack, self.gate, self.outputs, self.slack = stack, gate, gate.outputs, chat
         self.search, self._heard, self._planted, self._people = Search(stack), [], {}, {}
+        self.stored = Stored(self.outputs)
+        if chat:
+            chat.answered = lambda answer: published.answered("POST", "/slack/interactions", answer.status, answer.kind, answer.body)
         self.admin = Person(self, "administrator")
         self.document("policy", "default", {"schema": "plangate.policy.v1"})
         for name in ("alice", "bob", "carol", "mallory"):
@@ -85,6 +90,7 @@ class World:
         """Mischief: changes an item's body behind the gate's back, the version left as it is."""
         body, plain = self.item(pk, sk)
         change(body)
+        self.stored.forged(f"dynamodb://{self.outputs['Table']}/{pk}/{sk}")
         self.stack.client("dynamodb").update_item(
             TableName=self.outputs["Table"], Key={"pk": {"S": pk}, "sk": {"S": sk}}, UpdateExpression="SET body = :body",
             ConditionExpression="version = :version", ExpressionAttributeValues={
@@ -174,13 +180,17 @@ class World:
         wait_until(lambda: not list(work.iterdir()), "nothing to be left of the tasks", 20)
 
     def scan_for_secrets(self):
-        """Finds every planted secret in all stores, logs and answers; an assertion if one is where it may not be."""
+        """Finds every planted secret in all stores, logs and answers; an assertion if one is where it may not be.
+
+        On the way everything that the gate has stored since the last time is held against its schema.
+        """
         planted, said = self._planted, self._heard
         self._planted, self._heard = {}, []
         if not planted:
             return
         chat = [secret for secret in (self.slack.token, self.slack.secret, self.slack.previous) if secret] if self.slack else []
-        found = self.search.places([*planted, *chat], said)
+        found = self.search.places([*planted, *chat], said, self.stored.look)
+        self.stored.judge()
         for secret in chat:
             astray = sorted(place for place in found[secret] if not place.startswith("ssm:///slack/"))
             assert not astray, f"a secret of Slack's is in {astray}"

@@ -8,6 +8,7 @@ import urllib.parse
 
 import botocore.auth
 import botocore.awsrequest
+import published
 
 from local import deploy
 from local.stack import ACCOUNT, REGION
@@ -53,10 +54,15 @@ class Person:
         self.world.heard(f"{self.name}$ plangate {' '.join(map(str, arguments))}", answer.out + answer.err)
         if expect is not None and answer.code != expect:
             raise AssertionError(f"`plangate {' '.join(map(str, arguments))}` as {self.name}: {answer}")
+        if answer.code == 0 and "--follow" not in arguments:
+            published.printed(str(arguments[0]), answer.out)
         return answer
 
     def call(self, method, path, body=None):
-        """A signed request to the API; gives the status and the body as JSON. A body in bytes is sent as it is."""
+        """A signed request to the API; gives the status and the body as JSON. A body in bytes is sent as it is.
+
+        Whatever it is answered must be as the API's description says.
+        """
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         url = urllib.parse.urlsplit(self.world.gate.api)
         request = botocore.awsrequest.AWSRequest(method, f"{self.world.gate.api}{path}", data=content, headers={"content-type": "application/json"})
@@ -65,10 +71,11 @@ class Person:
         try:
             connection.request(method, path, content, {**dict(request.headers), "Host": url.netloc})
             answer = connection.getresponse()
-            status, text = answer.status, answer.read()
+            status, kind, text = answer.status, answer.getheader("content-type"), answer.read()
         finally:
             connection.close()
         self.world.heard(f"{self.name}: {method} {path}", text.decode())
+        published.answered(method, path, status, kind, text)
         try:
             return status, json.loads(text)
         except ValueError:

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{DocumentId, Person, WorkspaceId};
+use crate::untrusted;
 
 /// The most bytes that a document's spec may have.
 pub const SPEC_LIMIT: usize = 64 * 1024;
@@ -130,13 +131,14 @@ impl Default for Budgets {
 pub enum ReviewerBinding {
     /// Always asks a person.
     #[default]
+    #[serde(deserialize_with = "untrusted::no_fields")]
     AlwaysEscalate,
     /// A model on Amazon Bedrock, under the role of the gate's own review function.
     Bedrock {
         /// The model's id, or the ARN of a model or of an inference profile.
         model: String,
         /// What a review may cost.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "untrusted::by_name")]
         budgets: Budgets,
     },
     /// A model behind Anthropic's Messages API, asked by the workspace's review function.
@@ -149,7 +151,7 @@ pub enum ReviewerBinding {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         base_url: Option<String>,
         /// What a review may cost.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "untrusted::by_name")]
         budgets: Budgets,
     },
     /// A gateway or a local model behind the chat API that OpenAI made common, asked by the workspace's review function.
@@ -162,7 +164,7 @@ pub enum ReviewerBinding {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         key_parameter: Option<String>,
         /// What a review may cost.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "untrusted::by_name")]
         budgets: Budgets,
     },
 }
@@ -678,6 +680,7 @@ mod tests {
             let field = (format!("reviewer.budgets.{budgets}"), field);
             assert_eq!(bedrock(serde_json::json!({ budgets: field.1 })).unwrap_err(), field.0);
         }
+        assert!(judged(serde_json::json!({"binding": "bedrock", "model": "m", "budgets": [60, 2, 150_000]})).is_err());
         // A key itself has no place in a document.
         let with_key =
             judged(serde_json::json!({"binding": "anthropic", "model": "m", "key_parameter": key, "key": "sk"}));

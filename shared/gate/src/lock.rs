@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::freeze::Frozen;
 use crate::ids::{RunId, WorkspaceId};
 use crate::time::Timestamp;
+use crate::untrusted;
 
 /// The one schema of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,7 @@ pub enum LockSchema {
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum LockState {
     /// Nobody holds it. Somebody waits for it only while a freeze stands, or until the line goes on after one.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Free,
     /// One run holds it.
     Held {

@@ -13,6 +13,7 @@ use crate::order::{Phase, StoredObject};
 use crate::receipt::{Isolation, PhaseFailure, PlanExit, StateLockEvidence};
 use crate::state::StateIdentity;
 use crate::time::Timestamp;
+use crate::untrusted;
 
 pub use crate::review::ReviewRecord;
 
@@ -105,6 +106,7 @@ pub enum Actor {
     },
     /// The gate in nobody's stead: a run was found eligible, a reviewer had nothing against it, and its workspace approves
     /// such runs without a person (`R34`).
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Automatic,
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::untrusted;
 
 /// Which state object stood there. Lineage and serial alone can be made to recur, so the object's version and digest
 /// belong to it; that there was none is a value of its own.
@@ -10,6 +11,7 @@ use crate::digest::Digest;
 #[serde(tag = "state", rename_all = "lowercase", deny_unknown_fields)]
 pub enum StateIdentity {
     /// There was no state object.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     None,
     /// There was one.
     Present {

@@ -3,7 +3,8 @@
 
 mod fields;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer};
 
 /// Why an outside text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +40,26 @@ pub fn parse<T: DeserializeOwned>(what: &'static str, bytes: &[u8], limit: usize
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let read = T::deserialize(fields::ByName(&mut json)).and_then(|value| json.end().map(|()| value));
     read.map_err(|error| UntrustedError::Malformed { what, detail: describe(&error) })
+}
+
+/// Reads one field as [`parse`] reads the whole. What stands in an alternative that is told by a word is kept aside until
+/// the word is known, and read from there by other means: its structures ask for this.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn by_name<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::deserialize(fields::ByName(deserializer))
+}
+
+/// An alternative that has nothing but the word that tells it: without this, whatever else stood there would be passed over.
+///
+/// # Errors
+/// There is a field.
+pub(crate) fn no_fields<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    by_name(deserializer).map(|Nothing {}| ())
 }
 
 /// The place and kind of a JSON error, without quoting what stood there: it may be a secret.
@@ -77,6 +98,31 @@ mod tests {
         assert_eq!(error, "the door does not follow its schema: a value of the wrong type or form at line 1 column 24");
         let error = parse::<Door>("door", br#"{"open":true,"lock":1}"#, 100).unwrap_err().to_string();
         assert!(error.contains("unknown field `lock`"), "{error}");
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+    enum Roof {
+        #[serde(deserialize_with = "no_fields")]
+        Flat,
+        Gable {
+            #[serde(deserialize_with = "by_name")]
+            hatch: Door,
+        },
+    }
+
+    #[test]
+    fn an_alternative_that_is_told_by_a_word_is_as_strict_inside() {
+        let read = |text: &str| parse::<Roof>("roof", text.as_bytes(), 1000);
+        assert!(matches!(read(r#"{"kind":"flat"}"#), Ok(Roof::Flat)));
+        assert!(matches!(
+            read(r#"{"kind":"gable","hatch":{"open":true}}"#),
+            Ok(Roof::Gable { hatch: Door { open: true } })
+        ));
+        let error = read(r#"{"kind":"flat","hatch":{"open":true}}"#).unwrap_err().to_string();
+        assert!(error.contains("unknown field `hatch`"), "{error}");
+        assert!(read(r#"{"kind":"gable","hatch":[true]}"#).is_err());
+        assert!(read(r#"["flat"]"#).is_err());
     }
 
     #[derive(Debug, serde::Deserialize)]
