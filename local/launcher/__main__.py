@@ -19,10 +19,12 @@ def follow_owner():
 def main():
     """Installs every supplement, then runs the emulator."""
     from . import (
-        authorize, conditions, definitions, functions, invocations, models, pass_role, request, resources, tasks, templates, variables, workflow)
+        assume_role, authorize, conditions, definitions, foreign_buckets, functions, invocations, models, pass_role, request, resources, tasks,
+        templates, variables, workflow)
 
     for supplement in (
-            request, resources, conditions, variables, authorize, pass_role, definitions, functions, tasks, workflow, invocations, templates, models):
+            request, resources, conditions, variables, authorize, assume_role, foreign_buckets, pass_role, definitions, functions, tasks, workflow,
+            invocations, templates, models):
         supplement.install()
     if os.environ.pop("LOCAL_FOLLOW_OWNER", ""):
         follow_owner()

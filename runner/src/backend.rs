@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Result, RunnerError, io};
+use crate::estate::GATE_PROFILE;
 use crate::folder::create_new;
 
 /// Override files merge in the byte order of their names, the last one wins: `~` stands behind every letter.
@@ -48,14 +49,19 @@ pub(crate) fn override_backend(source: &Path) -> Result<()> {
 
 /// The backend's settings, as the engine takes them.
 fn settings(order: &WorkOrder) -> BTreeMap<&'static str, Value> {
-    BTreeMap::from([
+    let mut settings = BTreeMap::from([
         ("bucket", Value::from(order.state.bucket.as_str())),
         ("key", Value::from(order.state.key.as_str())),
         ("region", Value::from(order.state.region.as_str())),
         ("use_lockfile", Value::from(true)),
         ("encrypt", Value::from(true)),
         ("kms_key_id", Value::from(order.sealed.key_arn.as_str())),
-    ])
+    ]);
+    if order.estate.is_some() {
+        // By default the engine is somebody in the estate.
+        settings.insert("profile", Value::from(GATE_PROFILE));
+    }
+    settings
 }
 
 /// The arguments of `init` that set the backend.

@@ -151,6 +151,7 @@ impl World {
             strangers: &self.strangers,
             bucket: "exchange",
             administrator: ADMINISTRATOR,
+            longest_plan_expiry: 7200,
             now: now(),
         };
         let answer = routes::answer(&gate, &serde_json::from_value(event).unwrap()).await;
@@ -399,4 +400,19 @@ async fn a_listing_names_nothing_that_its_reader_may_not_read_and_leaves_out_not
         }
     }
     assert_eq!((all, pages), (231, 3));
+}
+
+#[tokio::test]
+async fn no_workspace_asks_for_a_longer_life_of_its_plans_than_the_gate_gives() {
+    let world = World::new().await;
+    let path = format!("/v1/workspaces/{}", workspace());
+    let (_, body) = world.ask("administrator", "GET", &path, None).await;
+    let document: Value = serde_json::from_str(&body).unwrap();
+    for (number, (seconds, reason)) in [(7201, "invalid-document"), (7200, "none")].into_iter().enumerate() {
+        let mut spec = document["spec"].clone();
+        spec["plan_expiry_seconds"] = seconds.into();
+        let put = json!({ "etag": document["etag"], "request_id": format!("longer-life-{number}"), "namespace": "default",
+                          "owner": "platform", "spec": spec });
+        assert_eq!(world.reason("administrator", "PUT", &path, Some(put)).await, reason, "{seconds}");
+    }
 }
