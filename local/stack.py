@@ -27,6 +27,8 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STATE = ROOT / ".plangate"
 ACCOUNT, REGION = "111122223333", "eu-central-1"
+# A second account of the same stack, for estates elsewhere.
+SECOND_ACCOUNT = "444455556666"
 START_SECONDS, STOP_SECONDS = 60, 20
 
 
@@ -67,6 +69,7 @@ class Stack:
     started: str
     root_key: str
     root_secret: str
+    second_root: str
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -109,6 +112,7 @@ class Stack:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         key, secret = f"AKIA{secrets.token_hex(8).upper()}", secrets.token_urlsafe(30)
+        second = f"{SECOND_ACCOUNT}:ASIA{secrets.token_hex(8).upper()}:{secrets.token_urlsafe(30)}:{secrets.token_urlsafe(60)}"
         # Nothing of the caller's environment: functions and tasks must not find what a laptop has in it.
         environment = {
             "PATH": os.defpath, "HOME": str(directory / "home"), "TMPDIR": str(directory / "tmp"), "LANG": "C.UTF-8",
@@ -117,7 +121,8 @@ class Stack:
             "MINISTACK_ACCOUNT_ID": ACCOUNT, "MINISTACK_REGION": REGION, "AWS_DEFAULT_REGION": REGION,
             "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "LOCAL_IMAGES": str(directory / "images"), "LOCAL_CONTAINERS": str(directory / "containers"), "LOCAL_FAULTS": str(directory / "faults"),
-            "S3_DATA_DIR": str(directory / "s3"), "STATE_DIR": str(directory / "state"), "LOG_LEVEL": "INFO",
+            "LOCAL_DECISIONS": str(directory / "decisions"),
+            "LOCAL_SECOND_ROOT": second, "S3_DATA_DIR": str(directory / "s3"), "STATE_DIR": str(directory / "state"), "LOG_LEVEL": "INFO",
             # These two would listen on fixed ports.
             "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0",
             **({} if keep else {"LOCAL_FOLLOW_OWNER": "1"}),
@@ -126,7 +131,7 @@ class Stack:
             process = subprocess.Popen(
                 [sys.executable, "-m", "local.launcher"], cwd=directory, env=environment, start_new_session=True,
                 stdin=subprocess.DEVNULL if keep else subprocess.PIPE, stdout=log, stderr=log)
-        stack = cls(name, port, process.pid, _start_time(process.pid) or "", key, secret)
+        stack = cls(name, port, process.pid, _start_time(process.pid) or "", key, secret, second)
         stack._process = process
         try:
             # Complete from its first moment: others look at it.
@@ -239,6 +244,10 @@ class Stack:
             clients[service] = self.session().client(service)
         return clients[service]
 
+    def second_account(self):
+        """A session as the root of the second account, for setting up."""
+        return self.session(*self.second_root.split(":")[1:])
+
     def user(self, name, policy=None):
         """A session of the IAM user `name`, made if need be, with this inline policy and nothing else."""
         iam = self.client("iam")
@@ -278,7 +287,7 @@ class Stack:
         except cloudformation.exceptions.ClientError:
             exists = False
         asked = {
-            "StackName": stack_name, "TemplateURL": self._template_url(template), "Capabilities": list(capabilities),
+            "StackName": stack_name, "TemplateURL": self._template_url(template, session), "Capabilities": list(capabilities),
             "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()]}
         change_set = cloudformation.create_change_set(
             ChangeSetName=f"local-{uuid.uuid4().hex}", ChangeSetType="UPDATE" if exists else "CREATE", **asked)["Id"]
@@ -315,9 +324,11 @@ class Stack:
             raise StackError("\n  ".join([f"`{stack_name}` is {found['StackStatus']}", *told]))
         return self._outputs(found)
 
-    def _template_url(self, template):
-        """Puts a template where CloudFormation reads it: in a request it could not be over 51,200 bytes."""
+    def _template_url(self, template, session=None):
+        """Puts a template where CloudFormation reads it, in the account that deploys: in a request it could not be over 51,200 bytes."""
         s3, bucket = self.client("s3"), f"plangate-templates-{ACCOUNT}"
+        if session is not None and (account := session.client("sts").get_caller_identity()["Account"]) != ACCOUNT:
+            s3, bucket = session.client("s3"), f"plangate-templates-{account}"
         with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
             s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         key = f"{uuid.uuid4().hex}/{pathlib.Path(template).name}"

@@ -116,6 +116,9 @@ pub(crate) fn record(view: &RunView, now: Timestamp, paint: Paint) -> String {
         sheet.section("Plan");
         sheet.row("engine", &inert(&plan.engine.to_string()));
         sheet.row("identity", &inert(&plan.caller));
+        if let Some(caller) = &plan.estate_caller {
+            sheet.row("in the estate", &inert(caller));
+        }
         sheet.object("artifact", &plan.artifact);
         sheet.object("document", &plan.document);
         if let Some(projection) = &run.projection {
@@ -291,6 +294,9 @@ fn applied(sheet: &mut Sheet, run: &Run) {
     sheet.row("order", &apply.order.to_string());
     if let Some(caller) = &apply.caller {
         sheet.row("identity", &inert(caller));
+    }
+    if let Some(caller) = &apply.estate_caller {
+        sheet.row("in the estate", &inert(caller));
     }
     if let Some(code) = apply.exit_code {
         sheet.row("exit code", &code.to_string());

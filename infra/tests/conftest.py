@@ -12,7 +12,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from local.stack import ACCOUNT, REGION, Stack, wait_for  # noqa: E402
+from local.stack import ACCOUNT, REGION, SECOND_ACCOUNT, Stack, wait_for  # noqa: E402
 
 CONTROL = ["api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "drift", "archive", "announce", "witness", "slack", "notify"]
 # Where Slack's secrets are, by who may read them.
@@ -58,7 +58,7 @@ class Gate:
     """What was deployed, and how to act as any of its roles."""
 
     def __init__(self, stack):
-        self.stack, self.runs, self._sessions = stack, stack.directory / "runs", {}
+        self.stack, self.runs, self._sessions, self._clients = stack, stack.directory / "runs", {}, {}
         self.runs.mkdir()
         s3 = stack.client("s3")
         s3.create_bucket(Bucket="code", CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -86,9 +86,20 @@ class Gate:
         wide = stack.client("iam").create_policy(PolicyName="wide", PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
             {"Effect": "Allow", "Action": ["s3:*", "kms:*"], "Resource": "*"}]}))
         self.wide = wide["Policy"]["Arn"]
-        self.ours = self._workspace(OURS, BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", ReviewerCodeBucket="code", ReviewerCodePrefix="release", ReviewerArchitecture="x86_64")
+        # Ours has its estate, and could have its state, in the second account.
+        elsewhere = f"arn:aws:iam::{SECOND_ACCOUNT}:role/plangate/estate"
+        self.ours = self._workspace(OURS, BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", ReviewerCodeBucket="code", ReviewerCodePrefix="release", ReviewerArchitecture="x86_64",
+                                    EstatePlanRoleArn=f"{elsewhere}/plan/{OURS}-plan", EstateApplyRoleArn=f"{elsewhere}/apply/{OURS}-apply",
+                                    EstateStateBucket=f"plangate-{OURS}-{SECOND_ACCOUNT}")
         self.theirs = self._workspace(THEIRS, PlanPolicyArns=self.wide, ApplyPolicyArns=self.wide,
                                       BreakGlassPrincipalArns=f"arn:aws:iam::{ACCOUNT}:root", BreakGlassPermissionSet="Emergency")
+
+    def estate(self):
+        """Ours in the second account, with its state; deployed on first use. Gives the outputs."""
+        if not hasattr(self, "_estate"):
+            self._estate = self.stack.deploy(ROOT / "infra/estate.yaml", "estate", {
+                "WorkspaceId": OURS, "GateAccountId": ACCOUNT, "SealedKeyArn": self.ours["SealedKeyArn"]}, session=self.stack.second_account())
+        return self._estate
 
     def _workspace(self, workspace, **parameters):
         return self.stack.deploy(ROOT / "infra/workspace.yaml", workspace, {
@@ -104,7 +115,9 @@ class Gate:
             opened = [*opened, {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}]
             iam.update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps({**trust, "Statement": opened}))
             self._sessions[role] = self.stack.session_for_role(found["Arn"], "test")
-        return self._sessions[role].client(service)
+        if (role, service) not in self._clients:  # making one takes longer than most calls
+            self._clients[role, service] = self._sessions[role].client(service)
+        return self._clients[role, service]
 
     def person(self, name, path="/", **more):
         """The ARN of a role for people with that far too wide policy, which may assume any role that trusts it."""

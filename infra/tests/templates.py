@@ -102,3 +102,53 @@ def permissions(found, role):
         if f"${{{role}}}" in texts(policy.get("Roles", [])):
             names.add(name)
     return [statement for owner, statement in statements(found) if owner in names]
+
+
+def resolved(found, chosen):
+    """The template as CloudFormation reads it for these parameters: conditions decided, what is not made left out, no Fn::If left."""
+    values = {name: chosen.get(name, parameter.get("Default", f"given-{name}")) for name, parameter in found["Parameters"].items()}
+    assert set(chosen) <= set(values), f"no parameters: {set(chosen) - set(values)}"
+    holds = {name: _holds(condition, found, values) for name, condition in found.get("Conditions", {}).items()}
+    there = {name: each for name, each in found["Resources"].items() if holds.get(each.get("Condition"), True)}
+    outputs = {name: each for name, each in found["Outputs"].items() if holds.get(each.get("Condition"), True)}
+    return {**found, "Conditions": holds, "Resources": _decided(there, holds), "Outputs": _decided(outputs, holds)}
+
+
+def _holds(condition, found, values):
+    (name, argument), = condition.items()
+    if name == "Condition":
+        return _holds(found["Conditions"][argument], found, values)
+    if name == "Fn::Not":
+        return not _holds(argument[0], found, values)
+    if name in ("Fn::And", "Fn::Or"):
+        return (all if name == "Fn::And" else any)([_holds(each, found, values) for each in argument])
+    if name == "Fn::Equals":
+        return _plain(argument[0], values) == _plain(argument[1], values)
+    raise AssertionError(f"no rule here reads the condition {name}; teach it to")
+
+
+def _plain(value, values):
+    if isinstance(value, dict):
+        (name, argument), = value.items()
+        if name == "Ref":
+            return str(values[argument])
+        if name == "Fn::Join":
+            return _plain(argument[1], values)
+        raise AssertionError(f"no rule here reads {name} in a condition; teach it to")
+    return str(value)
+
+
+NOTHING = object()
+
+
+def _decided(part, holds):
+    if isinstance(part, list):
+        return [each for each in (_decided(each, holds) for each in part) if each is not NOTHING]
+    if not isinstance(part, dict):
+        return part
+    if set(part) == {"Fn::If"}:
+        condition, yes, no = part["Fn::If"]
+        return _decided(yes if holds[condition] else no, holds)
+    if part == {"Ref": "AWS::NoValue"}:
+        return NOTHING
+    return {key: value for key, value in ((key, _decided(each, holds)) for key, each in part.items()) if value is not NOTHING}

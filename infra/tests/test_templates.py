@@ -14,6 +14,7 @@ ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
 # What reads a table or its stream and changes nothing.
 READS = {f"dynamodb:{name}" for name in ("GetItem", "Query", "Scan", "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
+ALARMS = {"Fn::Sub": "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:${GateName}-*"}
 # A workspace as the control plane might meet it: its bucket, an object there, a secret, its key.
 OF_A_WORKSPACE = [
     "arn:aws:s3:::plangate-ws-0123456789abcdef-111122223333",
@@ -163,10 +164,14 @@ def documents_expire(found):
 
 
 def key_serves_its_gate(found):
-    """The gate's key is used for the gate's log groups, and for its tables by functions alone."""
+    """The gate's key is used for the gate's log groups, by its alarms, and for its tables by functions alone."""
     for statement in of_type(found, "AWS::KMS::Key")["GateKey"]["KeyPolicy"]["Statement"]:
         condition = statement.get("Condition", {})
-        if "Service" in statement["Principal"]:
+        if statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}:
+            ours = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}, "ArnLike": {"aws:SourceArn": ALARMS}}
+            if condition != ours or set(statement["Action"]) != {"kms:Decrypt", "kms:GenerateDataKey"}:
+                yield "the key serves other alarms"
+        elif "Service" in statement["Principal"]:
             named = condition.get("ArnLike", {}).get("kms:EncryptionContext:aws:logs:arn", "*")
             if arns(named) != ["arn:aws:logs:eu-central-1:111122223333:log-group:/${GateName}/*"]:
                 yield "the key locks other logs"
@@ -396,7 +401,7 @@ def test_a_workspace_keeps_the_rule(rule):
 
 def test_what_others_rely_on_is_given():
     assert sorted(of_type(GATE, "AWS::Lambda::Function")) == [f"{name}Function" for name in FUNCTIONS]
-    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "ArchiveBucket", "AuditorPolicyArn", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition", "GateKeyArn",
+    expected = {"ApiUrl", "ApiId", "Table", "AuditTable", "ExchangeBucket", "ArchiveBucket", "AuditorPolicyArn", "AlarmTopicArn", "DocumentKeyArn", "OrderKeyArn", "OtherOrderKeyArn", "Cluster", "TaskDefinition", "GateKeyArn",
                 "MachinePlanOnlyArn", "MachineApplicableArn", "LogGroup", *(f"{name}{part}Arn" for name in FUNCTIONS for part in ("Function", "Role"))}
     assert set(GATE["Outputs"]) == expected
     assert set(WORKSPACE["Outputs"]) == {"StateBucket", "StateKey", "SealedKeyArn", "PlanRoleArn", "ApplyRoleArn", "SecretPrefix", "ReviewerKeyPrefix"}
@@ -460,7 +465,8 @@ BROKEN = [
     (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"][1].pop("NoncurrentVersionExpiration")),
     (GATE, documents_expire, lambda t: properties(t, "ExchangeBucket")["LifecycleConfiguration"]["Rules"].append({"Prefix": "bundles/", "ExpirationInDays": 30})),
     (GATE, documents_expire, lambda t: t["Parameters"]["DocumentDays"].update(MinValue=7)),
-    (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][-1].pop("Condition")),
+    (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][3].pop("Condition")),
+    (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][4]["Condition"].pop("ArnLike")),
     (GATE, key_serves_its_gate, lambda t: properties(t, "GateKey")["KeyPolicy"]["Statement"][2]["Condition"].update(properties(t, "GateKey")["KeyPolicy"]["Statement"][1]["Condition"], StringEquals=properties(t, "GateKey")["KeyPolicy"]["Statement"][2]["Condition"]["StringEquals"])),
     (GATE, settings_are_read, lambda t: properties(t, "GuardFunction")["Environment"]["Variables"].update(PLANGATE_DOCUMENT_KEY="key")),
     (GATE, settings_are_read, lambda t: properties(t, "AuthorizeFunction")["Environment"]["Variables"].update(PLANGATE_CLUSTER="cluster")),

@@ -19,10 +19,12 @@ def follow_owner():
 def main():
     """Installs every supplement, then runs the emulator."""
     from . import (
-        authorize, conditions, definitions, functions, invocations, mfa, models, pass_role, request, resources, streams, tasks, templates, variables, workflow)
+        assume_role, authorize, conditions, definitions, foreign_buckets, functions, invocations, mfa, models, pass_role, request, resources,
+        streams, tasks, templates, variables, workflow)
 
     for supplement in (
-            request, resources, conditions, variables, authorize, pass_role, definitions, functions, tasks, workflow, invocations, streams, templates, models, mfa):
+            request, resources, conditions, variables, authorize, assume_role, foreign_buckets, pass_role, definitions, functions, tasks, workflow,
+            invocations, streams, templates, models, mfa):
         supplement.install()
     if os.environ.pop("LOCAL_FOLLOW_OWNER", ""):
         follow_owner()

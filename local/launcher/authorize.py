@@ -10,7 +10,7 @@ import os
 
 from ministack.core import iam_actions, iam_evaluator
 
-from . import conditions, encryption, pass_role, request
+from . import assume_role, conditions, decisions, encryption, pass_role, request
 
 _enforce, _access_denied_response = iam_evaluator.enforce, iam_actions.access_denied_response
 # The further permission that was missing, and its resource: what the refusal has to name.
@@ -37,12 +37,15 @@ def enforce(access_key, action, service, region, resource_arn="*", service_conte
     if isinstance(operation := context.get("dynamodb:EnclosingOperation"), list):
         context["dynamodb:EnclosingOperation"] = operation[0]  # AWS: one string
     denied = _enforce(access_key, action, service, region, resource_arn=resource_arn, service_context=context)
+    caller = decisions.of_key(access_key)
+    decisions.note(caller, action, resource_arn, denied is None)
     if denied is not None:
         return denied
     for further, resource, keys in (
             *pass_role.permissions(action, current), *encryption.permissions(action, resource_arn, current),
-            *conditions.permissions(action, resource_arn, current)):
+            *conditions.permissions(action, resource_arn, current), *assume_role.permissions(action, resource_arn, current)):
         denied = _enforce(access_key, further, further.split(":")[0], region, resource_arn=resource, service_context=keys)
+        decisions.note(caller, further, resource, denied is None)
         if denied is not None:
             _missing.set((further, resource))
             return denied

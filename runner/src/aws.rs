@@ -20,10 +20,11 @@ use base64::Engine as _;
 use plangate_gate::digest::Digest;
 use tokio::runtime::{Builder, Handle};
 
-use crate::cloud::{Cloud, Fetched, Place, Protection, Put, Secret};
+use crate::cloud::{Cloud, Fetched, Place, Protection, Put, Secret, Session};
 use crate::config::Config;
 use crate::environment::Invocation;
 use crate::error::{Result, RunnerError};
+use crate::estate::SESSION;
 
 /// Requests of one call, the first included.
 const ATTEMPTS: u32 = 5;
@@ -240,6 +241,27 @@ impl Cloud for Aws {
             .wait(self.sts.get_caller_identity().send())
             .map_err(|error| failed("GetCallerIdentity", &"this task", &error))?;
         identity.arn.ok_or_else(|| RunnerError::gate("GetCallerIdentity tells no ARN"))
+    }
+
+    fn assume(&self, role: &str, external_id: &str, run: &str) -> Result<Session> {
+        let seconds = i32::try_from(SESSION.as_secs()).unwrap_or(i32::MAX);
+        let request = self.sts.assume_role().role_arn(role).external_id(external_id).duration_seconds(seconds);
+        let request = request.role_session_name(run).source_identity(run);
+        let answer = self.wait(request.send()).map_err(|error| failed("AssumeRole", &role, &error))?;
+        if answer.source_identity.as_deref() != Some(run) {
+            return Err(RunnerError::gate(format!(
+                "AssumeRole of `{role}` gives a session that does not name the run"
+            )));
+        }
+        let (Some(keys), Some(user)) = (answer.credentials, answer.assumed_role_user) else {
+            return Err(RunnerError::gate(format!("AssumeRole of `{role}` gives no session")));
+        };
+        Ok(Session {
+            caller: user.arn,
+            access_key_id: keys.access_key_id,
+            secret_access_key: Secret::new(keys.secret_access_key),
+            session_token: Secret::new(keys.session_token),
+        })
     }
 
     fn parameters(&self, names: &[String]) -> Result<BTreeMap<String, Secret>> {

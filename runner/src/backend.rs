@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{Result, RunnerError};
+use crate::estate::GATE_PROFILE;
 
 /// What the engine keeps in its data folder about the backend that it has initialised.
 #[derive(Deserialize)]
@@ -34,7 +35,8 @@ pub(crate) fn check(initialised: Option<&[u8]>, order: &WorkOrder) -> Result<()>
     if backend.kind != "s3" {
         return mismatch("the engine has initialised another kind of backend than `s3`".to_owned());
     }
-    let expected = order.backend_settings();
+    let mut expected = order.backend_settings();
+    expected.extend(profile(order).map(|profile| ("profile", Value::from(profile))));
     let mut wrong: Vec<&str> = expected
         .iter()
         .filter(|(name, value)| backend.config.get(**name) != Some(value))
@@ -58,6 +60,17 @@ pub(crate) fn check(initialised: Option<&[u8]>, order: &WorkOrder) -> Result<()>
     }
     wrong.sort_unstable();
     mismatch(format!("the backend's settings are not the workspace's: {}", wrong.join(", ")))
+}
+
+/// The arguments of `init` that set the backend.
+pub(crate) fn arguments(order: &WorkOrder) -> impl Iterator<Item = String> {
+    let profile = profile(order).map(|profile| format!("profile={profile}"));
+    order.backend_arguments().chain(profile).map(|setting| format!("-backend-config={setting}"))
+}
+
+/// In an estate elsewhere the engine is by default somebody there; the state stays with the task's own role.
+fn profile(order: &WorkOrder) -> Option<&'static str> {
+    order.estate.as_ref().map(|_| GATE_PROFILE)
 }
 
 #[cfg(test)]

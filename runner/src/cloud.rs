@@ -79,6 +79,19 @@ pub enum Put {
     Perhaps,
 }
 
+/// A session of a role in another account.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The session's ARN.
+    pub caller: String,
+    /// The id of its key.
+    pub access_key_id: String,
+    /// The key itself.
+    pub secret_access_key: Secret,
+    /// What makes it a session.
+    pub session_token: Secret,
+}
+
 /// The services that the runner calls, under the role of its task.
 pub trait Cloud: Send + Sync {
     /// The ARN of the caller (`sts:GetCallerIdentity`).
@@ -86,6 +99,13 @@ pub trait Cloud: Send + Sync {
     /// # Errors
     /// The service cannot be reached or refuses.
     fn caller(&self) -> Result<String>;
+
+    /// A session of an estate's role, of [`crate::estate::SESSION`], for the workspace `external_id`: `run` is its name and its
+    /// source identity (`sts:AssumeRole`).
+    ///
+    /// # Errors
+    /// The service cannot be reached or refuses.
+    fn assume(&self, role: &str, external_id: &str, run: &str) -> Result<Session>;
 
     /// The decrypted values of those of the named parameters that exist and may be read.
     ///

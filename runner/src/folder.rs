@@ -96,6 +96,17 @@ impl Folder {
         Ok(path)
     }
 
+    /// The same, in the place of what was given under this name before.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn give_anew(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+        let fresh = self.give(&format!("{name}.new"), bytes)?;
+        let path = self.given().join(name);
+        fs::rename(fresh, &path).map_err(io("give the engine a file anew"))?;
+        Ok(path)
+    }
+
     /// Makes the engine's user the owner of a file or folder and of everything in it.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ pub mod config;
 pub mod engine;
 pub mod environment;
 pub mod error;
+pub mod estate;
 pub mod log;
 pub mod mask;
 pub mod task;

@@ -41,6 +41,8 @@ pub(crate) struct Evidence {
     pub(crate) engine_ran: bool,
     /// A lock that stood on the state after the engine had ended.
     pub(crate) orphan: Option<OrphanedLock>,
+    /// Who the engine was in the estate's account, where that is another.
+    pub(crate) estate_caller: Option<String>,
 }
 
 impl Phase<'_> {

@@ -21,8 +21,9 @@ use crate::{secrets, state};
 /// Whatever kept it from a plan that is stored and can be believed.
 pub(crate) fn plan(phase: &mut Phase<'_>) -> Result<Planned> {
     let secrets = secrets::resolve(phase.cloud, &phase.order.secrets, phase.log)?;
-    let prepared = Prepared::unpack(phase, &secrets)?;
+    let mut prepared = Prepared::unpack(phase, &secrets)?;
     prepared.initialise(phase)?;
+    prepared.enter_again(phase)?;
 
     let limits = &phase.config.limits;
     let before = state::identity(phase.cloud, &phase.order.state, limits.document_bytes)?;

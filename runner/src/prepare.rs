@@ -16,6 +16,7 @@ use crate::cloud::Place;
 use crate::config::EngineBinary;
 use crate::engine::{Ended, Engine, Output, Stopped};
 use crate::error::{Result, RunnerError};
+use crate::estate::{self, Entered};
 use crate::folder::{Folder, read_plain};
 use crate::phase::Phase;
 use crate::providers;
@@ -76,13 +77,14 @@ impl Prepared {
         let secrets_file =
             if secrets.is_empty() { None } else { Some(folder.give("secrets.tfvars.json", &variable_file(secrets))?) };
         let cli_config = folder.give("engine.tfrc", cli_config(phase.config.provider_mirror.as_deref()).as_bytes())?;
+        let estate = estate::enter(phase, &folder)?;
         let engine = Engine {
             binary: binary.path.clone(),
-            environment: environment(phase, &folder, &cli_config),
+            environment: environment(phase, &folder, &cli_config, estate.as_ref()),
             directory: folder.source(),
             user: phase.user,
             grace: Duration::from_secs(limits.grace_seconds),
-            deadline: phase.deadline,
+            deadline: estate.map_or(phase.deadline, |estate| estate.until.min(phase.deadline)),
             stop: phase.stop.clone(),
             end_leftovers: phase.end_leftovers,
         };
@@ -118,11 +120,19 @@ impl Prepared {
         Ok(version.platform)
     }
 
+    /// Gives the engine a fresh session of the estate's role, where the estate is in another account: what follows may take long.
+    pub(crate) fn enter_again(&mut self, phase: &mut Phase<'_>) -> Result<()> {
+        if let Some(entered) = estate::enter(phase, &self.folder)? {
+            self.engine.deadline = entered.until.min(phase.deadline);
+        }
+        Ok(())
+    }
+
     /// `init`, then the lock file and the backend as the engine really has them.
     pub(crate) fn initialise(&self, phase: &mut Phase<'_>) -> Result<()> {
         let mut arguments: Vec<OsString> =
             ["init", "-input=false", "-json", "-get=false", "-lockfile=readonly"].map(OsString::from).into();
-        arguments.extend(phase.order.backend_arguments().map(|setting| format!("-backend-config={setting}").into()));
+        arguments.extend(backend::arguments(phase.order).map(OsString::from));
         arguments.extend(self.early_variables());
         let ended = self.run(phase, "init", &arguments, Output::Log)?;
         check_stopped(&ended, phase)?;
@@ -225,10 +235,18 @@ fn cli_config(mirror: Option<&Path>) -> String {
 }
 
 /// The engine's environment. Nothing of the runner's own reaches it but the role's credentials.
-fn environment(phase: &Phase<'_>, folder: &Folder, cli_config: &Path) -> Vec<(OsString, OsString)> {
+fn environment(
+    phase: &Phase<'_>,
+    folder: &Folder,
+    cli_config: &Path,
+    estate: Option<&Entered>,
+) -> Vec<(OsString, OsString)> {
     let home = folder.home();
-    // No configuration of the AWS SDK but what stands here: these files never exist.
-    let (aws_config, aws_credentials) = (home.join("no-aws-config"), home.join("no-aws-credentials"));
+    // No configuration of the AWS SDK but what stands here: without an estate elsewhere these files never exist.
+    let (aws_config, aws_credentials) = match estate {
+        Some(entered) => (entered.configuration.clone(), entered.credentials.clone()),
+        None => (home.join("no-aws-config"), home.join("no-aws-credentials")),
+    };
     let data = folder.data();
     let mut all: Vec<(OsString, OsString)> = [
         ("PATH", Path::new(PATH)),
@@ -249,7 +267,10 @@ fn environment(phase: &Phase<'_>, folder: &Folder, cli_config: &Path) -> Vec<(Os
     if let Some(endpoint) = &phase.config.endpoint_url {
         all.push(("AWS_ENDPOINT_URL".into(), endpoint.into()));
     }
-    all.extend(phase.invocation.credentials().iter().map(|(name, value)| (name.into(), value.into())));
+    // In an estate elsewhere a session in variables would go before the estate's: it stands in the file.
+    let passed = |name: &str| estate.is_none() || name.starts_with("AWS_CONTAINER_");
+    let credentials = phase.invocation.credentials().iter().filter(|(name, _)| passed(**name));
+    all.extend(credentials.map(|(name, value)| (name.into(), value.into())));
     all
 }
 

@@ -103,6 +103,7 @@ pub fn run(task: Task<'_>) -> Result<Receipt> {
         order: found.digest,
         roles: order.roles,
         caller,
+        estate_caller: evidence.estate_caller,
         engine: order.engine,
         bundle: order.bundle.digest,
         isolation: if task.user.is_some() { Isolation::SeparateUser } else { Isolation::SameUser },

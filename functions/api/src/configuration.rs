@@ -72,6 +72,7 @@ pub(crate) async fn put(
     if !may(caller, Action::Administer, kind, id) {
         return Err(not_permitted().into());
     }
+    documents::lives_within(kind, &request, gate.longest_plan_expiry)?;
     let (document, committed) =
         documents::put(gate.store, kind, id, &request, caller.person(), caller.actor(), gate.now).await?;
     Ok(Answer::of(200, &DocumentAnswer { document, committed })?)

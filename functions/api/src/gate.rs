@@ -21,5 +21,7 @@ pub(crate) struct Gate<'a> {
     pub(crate) bucket: &'a str,
     /// The role that administers before there are principals.
     pub(crate) administrator: &'a str,
+    /// The longest that a workspace may let its plans live, in seconds (`R13`).
+    pub(crate) longest_plan_expiry: u32,
     pub(crate) now: Timestamp,
 }

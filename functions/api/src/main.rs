@@ -30,6 +30,7 @@ const NEEDS: &[&str] = &[
     "PLANGATE_CLUSTER",
     "PLANGATE_LOG_GROUP",
     "PLANGATE_ADMINISTRATOR",
+    "PLANGATE_LONGEST_PLAN_EXPIRY",
 ];
 
 #[tokio::main(flavor = "current_thread")]
@@ -42,9 +43,20 @@ async fn handle(
     event: decode::Event,
     now: Timestamp,
 ) -> Result<decode::Answer, FunctionError> {
-    let Clients { store, objects, workflow, logs, administrator, .. } = clients;
+    let Clients { store, objects, workflow, logs, administrator, longest_plan_expiry, .. } = clients;
     let bucket = objects.bucket();
     let strangers = &*STRANGERS;
-    let gate = Gate { store, objects, presigner: objects, workflow, logs, strangers, bucket, administrator, now };
+    let gate = Gate {
+        store,
+        objects,
+        presigner: objects,
+        workflow,
+        logs,
+        strangers,
+        bucket,
+        administrator,
+        longest_plan_expiry: *longest_plan_expiry,
+        now,
+    };
     Ok(routes::answer(&gate, &event).await)
 }

@@ -151,6 +151,7 @@ impl World {
             strangers: &self.strangers,
             bucket: "exchange",
             administrator: ADMINISTRATOR,
+            longest_plan_expiry: 7200,
             now: now(),
         };
         let answer = routes::answer(&gate, &serde_json::from_value(event).unwrap()).await;
@@ -475,4 +476,19 @@ async fn only_the_schedule_looks_for_drift() {
     };
     assert_eq!(world.reason("ana", "POST", "/v1/runs", Some(proposal("drift"))).await, "invalid-request");
     assert_eq!(world.reason("ana", "POST", "/v1/runs", Some(proposal("ci"))).await, "none");
+}
+
+#[tokio::test]
+async fn no_workspace_asks_for_a_longer_life_of_its_plans_than_the_gate_gives() {
+    let world = World::new().await;
+    let path = format!("/v1/workspaces/{}", workspace());
+    let (_, body) = world.ask("administrator", "GET", &path, None).await;
+    let document: Value = serde_json::from_str(&body).unwrap();
+    for (number, (seconds, reason)) in [(7201, "invalid-document"), (7200, "none")].into_iter().enumerate() {
+        let mut spec = document["spec"].clone();
+        spec["plan_expiry_seconds"] = seconds.into();
+        let put = json!({ "etag": document["etag"], "request_id": format!("longer-life-{number}"), "namespace": "default",
+                          "owner": "platform", "spec": spec });
+        assert_eq!(world.reason("administrator", "PUT", &path, Some(put)).await, reason, "{seconds}");
+    }
 }

@@ -11,10 +11,10 @@ struct Done {}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    plangate_lambda::run(&[], handle).await
+    plangate_lambda::run(&["PLANGATE_LONGEST_PLAN_EXPIRY"], handle).await
 }
 
 async fn handle(clients: &'static Clients, input: StepInput, now: Timestamp) -> Result<Done, FunctionError> {
-    intake::intake(&clients.store, &clients.objects, &input.run, now).await?;
+    intake::intake(&clients.store, &clients.objects, &input.run, clients.longest_plan_expiry, now).await?;
     Ok(Done {})
 }

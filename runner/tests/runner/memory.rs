@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use plangate_runner::cloud::{Cloud, Fetched, Place, Protection, Put, Secret};
+use plangate_runner::cloud::{Cloud, Fetched, Place, Protection, Put, Secret, Session};
 use plangate_runner::error::{Result, RunnerError};
 
 /// One version of an object.
@@ -34,6 +34,8 @@ pub(crate) struct Memory {
     inside: Mutex<Inside>,
     pub(crate) caller: Mutex<String>,
     pub(crate) parameters: Mutex<BTreeMap<String, String>>,
+    /// The roles that were assumed, each with the external id and the source identity.
+    pub(crate) assumed: Mutex<Vec<[String; 3]>>,
 }
 
 impl Memory {
@@ -124,6 +126,19 @@ impl Memory {
 impl Cloud for Memory {
     fn caller(&self) -> Result<String> {
         Ok(self.caller.lock().unwrap().clone())
+    }
+
+    fn assume(&self, role: &str, external_id: &str, run: &str) -> Result<Session> {
+        self.check("assume", role)?;
+        self.assumed.lock().unwrap().push([role, external_id, run].map(str::to_owned));
+        let (account, name) = (role.split(':').nth(4).unwrap(), role.rsplit('/').next().unwrap());
+        let secret = |what: &str| Secret::new(format!("estate-{what}-{run}"));
+        Ok(Session {
+            caller: format!("arn:aws:sts::{account}:assumed-role/{name}/{run}"),
+            access_key_id: "ASIAESTATE".to_owned(),
+            secret_access_key: secret("key"),
+            session_token: secret("token"),
+        })
     }
 
     fn parameters(&self, names: &[String]) -> Result<BTreeMap<String, Secret>> {

@@ -221,3 +221,64 @@ fn a_standing_lock_is_reported_and_left_alone() {
     assert!(stage.memory.get(SEALED, &key).is_some());
     assert!(stage.printed().contains("delete-object"), "the way to release it is told");
 }
+
+/// A stage whose estate is in another account, and the roles there.
+fn elsewhere(mut stage: Stage) -> (Stage, [String; 2]) {
+    let role = |phase: &str| format!("arn:aws:iam::444455556666:role/plangate/estate/{phase}/{WS}-{phase}");
+    let roles = [role("plan"), role("apply")];
+    stage.order["estate"] = json!({"plan_role": roles[0], "apply_role": roles[1]});
+    let path = stage.folder.path().join("engine/backend.json");
+    let mut backend: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    backend["backend"]["config"]["profile"] = json!("plangate-gate");
+    std::fs::write(path, backend.to_string()).unwrap();
+    (stage, roles)
+}
+
+#[test]
+fn in_an_estate_elsewhere_the_engine_is_its_role_and_the_backend_the_workspaces() {
+    for (stage, phase, at, exit) in [(Stage::planning(), "plan", 0, 2), (Stage::applying(), "apply", 1, 0)] {
+        let (stage, roles) = elsewhere(stage);
+        let script = format!(
+            "(env; cat $AWS_CONFIG_FILE $AWS_SHARED_CREDENTIALS_FILE) > $F/seen\n\
+             echo '{{\"@message\":\"it is estate-token-{RUN}\",\"type\":\"provision_progress\"}}'; exit {exit}"
+        );
+        stage.engine(phase, script);
+        let receipt = stage.run();
+        assert_eq!(receipt.failure, None);
+        let there = format!("arn:aws:sts::444455556666:assumed-role/{WS}-{phase}/{RUN}");
+        assert_eq!(receipt.estate_caller, Some(there));
+        // Once for what leads up to it, once for the phase itself: the role of this phase, the workspace, the run.
+        let asked = [roles[at].clone(), WS.to_owned(), RUN.to_owned()];
+        assert_eq!(*stage.memory.assumed.lock().unwrap(), [asked.clone(), asked]);
+        let seen = std::fs::read_to_string(stage.folder.path().join("engine/seen")).unwrap();
+        assert!(seen.contains("[default]\naws_access_key_id = ASIAESTATE\n"), "{seen}");
+        assert!(seen.contains("[plangate-gate]\naws_access_key_id = ASIAEXAMPLE\n"), "{seen}");
+        assert!(seen.contains("[profile plangate-gate]\nregion = eu-central-1\n"), "{seen}");
+        assert!(!seen.contains("AWS_ACCESS_KEY_ID=") && !seen.contains("AWS_SESSION_TOKEN="), "{seen}");
+        assert!(stage.calls().contains("-backend-config=profile=plangate-gate"), "{}", stage.calls());
+        assert!(stage.printed().contains("it is (secret)") && !stage.printed().contains("estate-token"));
+    }
+    let stage = Stage::planning();
+    stage.engine("plan", "env > $F/seen; exit 2");
+    assert_eq!((stage.run().estate_caller, stage.memory.assumed.lock().unwrap().len()), (None, 0));
+    let seen = std::fs::read_to_string(stage.folder.path().join("engine/seen")).unwrap();
+    assert!(
+        seen.contains("AWS_ACCESS_KEY_ID=") && seen.contains("no-aws-config") && !stage.calls().contains("profile")
+    );
+}
+
+#[test]
+fn an_estate_that_cannot_be_entered_is_neither_planned_nor_applied_to() {
+    for phase in [Stage::planning, Stage::applying] {
+        for good in [0, 1] {
+            let (stage, _) = elsewhere(phase());
+            stage.memory.break_after("assume", "arn:", good);
+            let (reason, detail) = stage.fails();
+            assert_eq!(reason, FailureReason::EstateUnavailable);
+            assert!(detail.contains("AccessDenied"), "{detail}");
+            let begun = |call: &str| stage.calls().lines().any(|line| line.starts_with(call));
+            assert!(!begun("plan") && !begun("apply"), "{}", stage.calls());
+            assert!(stage.memory.get(EXCHANGE, &format!("claims/{WS}/{RUN}")).is_none(), "nothing was claimed");
+        }
+    }
+}

@@ -3,10 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{DocumentId, Person, WorkspaceId};
+use crate::order::Phase;
 use crate::untrusted;
 
 /// The most bytes that a document's spec may have.
 pub const SPEC_LIMIT: usize = 64 * 1024;
+/// The longest that a plan may live anywhere, in seconds: a week. A gate may say less (`R13`).
+pub const LONGEST_PLAN_EXPIRY: u32 = 604_800;
 /// The most characters of a workspace's review prose.
 pub const LONGEST_REVIEW_POLICY: usize = 8000;
 
@@ -246,6 +249,49 @@ fn an_hour() -> u32 {
     3600
 }
 
+/// The roles of an estate in another account. Each is assumed by the workspace's own role of the same phase, and by nobody else
+/// (`R16`, `R18`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estate {
+    /// The ARN of the role that reads the estate.
+    pub plan_role: String,
+    /// The ARN of the role that changes it.
+    pub apply_role: String,
+}
+
+impl Estate {
+    /// The role of a phase.
+    #[must_use]
+    pub fn role(&self, phase: Phase) -> &str {
+        match phase {
+            Phase::Plan => &self.plan_role,
+            Phase::Apply => &self.apply_role,
+        }
+    }
+
+    /// Checks the roles of the estate of workspace `id`, whose own roles are in the account `home`.
+    fn validate(&self, id: &WorkspaceId, home: Option<&str>) -> Result<(), SpecError> {
+        for (field, arn, phase) in
+            [("estate.plan_role", &self.plan_role, "plan"), ("estate.apply_role", &self.apply_role, "apply")]
+        {
+            let path = format!("plangate/estate/{phase}/");
+            let expected = format!("is `arn:aws:iam::ACCOUNT:role/{path}NAME` and names the workspace `{id}`");
+            let name = arn.split(":role/").nth(1).and_then(|rest| rest.strip_prefix(path.as_str()));
+            let good = arn.starts_with("arn:aws") && plain(arn, 512) && name.is_some_and(|n| n.contains(id.as_str()));
+            require(field, good, expected)?;
+        }
+        let (plan, apply) = (account(&self.plan_role), account(&self.apply_role));
+        require("estate.apply_role", plan.is_some() && plan == apply, "is in the account of `estate.plan_role`")?;
+        require("estate.plan_role", plan != home, "is in another account than `plan_role`")
+    }
+}
+
+/// The account in an ARN.
+fn account(arn: &str) -> Option<&str> {
+    arn.split(':').nth(4).filter(|account| account.len() == 12 && account.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// A workspace's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -260,6 +306,9 @@ pub struct WorkspaceSpec {
     pub plan_role: String,
     /// The ARN of the role that applies (`R16`).
     pub apply_role: String,
+    /// Where the estate is in another account: its roles there. Then the two above only lead there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub estate: Option<Estate>,
     /// The bucket of its artifacts, under its sealed key (`R15`).
     pub sealed_bucket: String,
     /// The ARN of its sealed KMS key.
@@ -374,6 +423,9 @@ impl WorkspaceSpec {
             require(field, good, expected)?;
         }
         require("apply_role", self.plan_role != self.apply_role, "is another role than `plan_role`")?;
+        if let Some(estate) = &self.estate {
+            estate.validate(id, account(&self.plan_role))?;
+        }
         require("sealed_bucket", plain(&self.sealed_bucket, 63), "is a bucket's name")?;
         require(
             "sealed_key",
@@ -389,7 +441,7 @@ impl WorkspaceSpec {
             let inside = secret.parameter.starts_with(&prefix) && plain(&secret.parameter, 512);
             require("secrets.parameter", inside, format!("begins with `{prefix}`"))?;
         }
-        let expiry = (60..=604_800).contains(&self.plan_expiry_seconds);
+        let expiry = (60..=LONGEST_PLAN_EXPIRY).contains(&self.plan_expiry_seconds);
         require("plan_expiry_seconds", expiry, "is between 60 and 604800")?;
         let manages = !(self.manages_gate && self.automatic_approval);
         require("automatic_approval", manages, "cannot be on where `manages_gate` is")?;
@@ -608,6 +660,30 @@ mod tests {
         let principal = |person| PrincipalSpec { person, bot: false, iam: iam.clone(), slack: Vec::new() };
         principal("plangate-admin".parse().unwrap()).validate().unwrap();
         assert_eq!(principal(Person::gate()).validate().unwrap_err().field, "person");
+    }
+
+    #[test]
+    fn an_estate_elsewhere_has_a_role_for_each_phase_in_one_account_that_is_another() {
+        let (id, good) = workspace();
+        let role =
+            |account: &str, phase: &str| format!("arn:aws:iam::{account}:role/plangate/estate/{phase}/{id}-{phase}");
+        let judged = |plan_role: String, apply_role: String| {
+            let spec = WorkspaceSpec { estate: Some(Estate { plan_role, apply_role }), ..good.clone() };
+            spec.validate(&id).map_err(|error| error.field)
+        };
+        let (other, third) = ("444455556666", "777788889999");
+        assert_eq!(judged(role(other, "plan"), role(other, "apply")), Ok(()));
+        assert_eq!(judged(role(other, "apply"), role(other, "apply")), Err("estate.plan_role"));
+        assert_eq!(judged(role(other, "plan"), role(other, "plan")), Err("estate.apply_role"));
+        assert_eq!(judged(role(other, "plan"), role(third, "apply")), Err("estate.apply_role"));
+        let home = account(&good.plan_role).unwrap();
+        assert_eq!(judged(role(home, "plan"), role(home, "apply")), Err("estate.plan_role"));
+        let stranger = "arn:aws:iam::444455556666:role/plangate/estate/apply/ws-fedcba9876543210-apply";
+        assert_eq!(judged(role(other, "plan"), stranger.to_owned()), Err("estate.apply_role"));
+        let administrator = "arn:aws:iam::444455556666:role/administrator";
+        assert_eq!(judged(administrator.to_owned(), role(other, "apply")), Err("estate.plan_role"));
+        let estate = Estate { plan_role: role(other, "plan"), apply_role: role(other, "apply") };
+        assert_eq!((estate.role(Phase::Plan), estate.role(Phase::Apply)), (&*estate.plan_role, &*estate.apply_role));
     }
 
     #[test]

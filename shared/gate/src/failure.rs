@@ -50,6 +50,8 @@ reasons! {
     OrderKeyRetired = "order-key-retired" => "propose again: orders are signed by another key now",
     /// A referenced secret cannot be read under the workspace's role (`R21`).
     SecretUnavailable = "secret-unavailable" => "check the parameter's name and that the workspace's role may read it",
+    /// The estate's role in another account cannot be assumed by the workspace's role of the same phase (`R16`).
+    EstateUnavailable = "estate-unavailable" => "deploy infra/estate.yaml in the estate's account with this workspace's id and roles, and compare the roles that the workspace names",
     /// `init` failed.
     InitFailed = "init-failed" => "read the plan log",
     /// The plan phase failed in the engine, or the engine's document says that it did.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
-use crate::documents::{Engine, Reference, SecretReference, Withheld};
+use crate::documents::{Engine, Estate, Reference, SecretReference, Withheld};
 use crate::ids::{RunId, WorkspaceId};
 use crate::run::{Kind, LockFile};
 use crate::state::StateIdentity;
@@ -134,6 +134,9 @@ pub struct WorkOrder {
     pub expires_at: Timestamp,
     /// The workspace's roles; the phase's own must be the caller's.
     pub roles: Roles,
+    /// Where the estate is in another account: the roles there, of which the engine gets the phase's own.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub estate: Option<Estate>,
     /// The configuration (`R4`).
     pub bundle: StoredObject,
     /// The engine, exactly (`R10`).

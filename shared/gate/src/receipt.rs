@@ -173,6 +173,9 @@ pub struct Receipt {
     pub roles: Roles,
     /// The ARN that the runner really was, as STS told it.
     pub caller: String,
+    /// Where the estate is in another account: who the engine was there, as STS told it; there once it was anybody.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub estate_caller: Option<String>,
     /// The engine that ran.
     pub engine: Engine,
     /// The bundle's digest.

@@ -169,6 +169,9 @@ pub struct PlanRecord {
     pub receipt: Digest,
     /// The identity that the plan ran as (`R5`, `R16`).
     pub caller: String,
+    /// Who the engine was in the estate's account, where that is another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub estate_caller: Option<String>,
     /// The engine that planned.
     pub engine: Engine,
     /// The dependency lock (`R11`).
@@ -315,6 +318,9 @@ pub struct ApplyRecord {
     /// The identity that the apply ran as (`R5`, `R16`).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub caller: Option<String>,
+    /// Who the engine was in the estate's account, where that is another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub estate_caller: Option<String>,
     /// The engine's exit code.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exit_code: Option<i32>,

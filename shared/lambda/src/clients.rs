@@ -1,6 +1,7 @@
 //! The stores that a function works on, made once a process. What a function's role may do of it is IAM's to say.
 
 use aws_config::SdkConfig;
+use plangate_gate::documents::LONGEST_PLAN_EXPIRY;
 use plangate_gate::ids::WorkspaceId;
 use plangate_record::aws::{
     self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, EventBridge, KmsSigner, S3Objects, SsmParameters,
@@ -27,6 +28,8 @@ pub struct Clients {
     pub signer: KmsSigner,
     /// The role that administers before there are principals.
     pub administrator: String,
+    /// The longest that this gate lets a plan live, in seconds (`R13`).
+    pub longest_plan_expiry: u32,
 }
 
 impl Clients {
@@ -58,6 +61,7 @@ impl Clients {
             tasks,
             signer: KmsSigner::new(aws_sdk_kms::Client::new(&config), settings::named("PLANGATE_ORDER_KEY")),
             administrator: settings::named("PLANGATE_ADMINISTRATOR"),
+            longest_plan_expiry: settings::seconds("PLANGATE_LONGEST_PLAN_EXPIRY", LONGEST_PLAN_EXPIRY)?,
             config,
         })
     }

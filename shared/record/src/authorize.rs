@@ -87,6 +87,7 @@ pub async fn authorize(
                     order: digest,
                     ordered_at: now,
                     caller: None,
+                    estate_caller: None,
                     exit_code: None,
                     state_before: None,
                     state_after: None,

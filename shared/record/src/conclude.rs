@@ -190,6 +190,7 @@ async fn receipt(objects: &dyn Objects, run: &Run) -> Result<Option<Receipt>, Er
 fn take(run: &mut Run, receipt: Receipt) -> Option<PhaseFailure> {
     if let Some(apply) = &mut run.apply {
         apply.caller = Some(receipt.caller);
+        apply.estate_caller = receipt.estate_caller;
         apply.state_lock = Some(receipt.state_lock);
     }
     let unknown = receipt.applied.as_ref().is_some_and(|applied| !applied.outcome_is_known());

@@ -261,6 +261,25 @@ pub async fn put(
     }
 }
 
+/// Checks that a workspace asks for no longer life of its plans than this gate gives, `longest` seconds (`R13`).
+///
+/// # Errors
+/// `invalid-document`. Of what is no workspace's spec at all, [`put`] says more.
+pub fn lives_within(kind: DocumentKind, request: &DocumentPut, longest: u32) -> Result<(), Error> {
+    if kind != DocumentKind::Workspace {
+        return Ok(());
+    }
+    let bytes = rows::write("a document", &request.spec)?;
+    match strict::<WorkspaceSpec>("workspace's spec", &bytes) {
+        Ok(spec) if spec.plan_expiry_seconds > longest => {
+            let message =
+                format!("`plan_expiry_seconds` is between 60 and {longest}: this gate lets no plan live longer");
+            Err(Refusal::new(Reason::InvalidDocument, message).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Everything about a document that can be checked without asking anybody.
 fn checked(kind: DocumentKind, id: &str, request: &DocumentPut) -> Result<Spec, Error> {
     let refuse = |message: String| Error::from(Refusal::new(Reason::InvalidDocument, message));
@@ -305,14 +324,19 @@ fn strict<T: DeserializeOwned>(what: &'static str, bytes: &str) -> Result<T, Err
 }
 
 /// What belongs to one workspace alone: its name, its state, its roles, its bucket (`R1`).
-fn unique(spec: &WorkspaceSpec) -> [(&'static str, String); 5] {
-    [
+fn unique(spec: &WorkspaceSpec) -> Vec<(&'static str, String)> {
+    let mut claims = vec![
         ("name", spec.name.clone()),
         ("state", format!("{}/{}", spec.state.bucket, spec.state.key)),
         ("plan_role", spec.plan_role.clone()),
         ("apply_role", spec.apply_role.clone()),
         ("sealed_bucket", spec.sealed_bucket.clone()),
-    ]
+    ];
+    if let Some(estate) = &spec.estate {
+        claims.push(("estate.plan_role", estate.plan_role.clone()));
+        claims.push(("estate.apply_role", estate.apply_role.clone()));
+    }
+    claims
 }
 
 async fn workspace_claims(

@@ -20,11 +20,18 @@ use crate::prepare::not_ready;
 use crate::rows::{ChainRow, RunRow};
 use crate::store::Store;
 
-/// Takes in the receipt of a run's plan. A plan that failed ends the run here.
+/// Takes in the receipt of a run's plan. A plan that failed ends the run here. The plan lives as long as its workspace says, and
+/// at most `longest` seconds (`R13`): the workspace may have been written when the gate allowed more.
 ///
 /// # Errors
 /// `Ended` where the plan failed; or AWS does not answer.
-pub async fn intake(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: Timestamp) -> Result<(), Error> {
+pub async fn intake(
+    store: &dyn Store,
+    objects: &dyn Objects,
+    run: &RunId,
+    longest: u32,
+    now: Timestamp,
+) -> Result<(), Error> {
     let actor = Actor::gate("intake");
     let mut attempts = Attempts::new(run.as_str());
     loop {
@@ -55,10 +62,11 @@ pub async fn intake(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: 
                 continue;
             }
         };
-        let life = row.run.pinned.as_ref().map_or(0, |pinned| pinned.spec.plan_expiry_seconds);
+        let life = row.run.pinned.as_ref().map_or(0, |pinned| pinned.spec.plan_expiry_seconds.min(longest));
         let plan = PlanRecord {
             receipt: digest,
             caller: receipt.caller,
+            estate_caller: receipt.estate_caller,
             engine: receipt.engine,
             lock_file: planned.lock_file,
             exit_code: planned.exit_code,
@@ -102,6 +110,12 @@ pub(crate) fn answers(run: &Run, phase: Phase, order: Option<Digest>, receipt: &
         && receipt.applied.is_none()
         && receipt.planned.is_none();
     let roles = receipt.roles.plan == pinned.spec.plan_role && receipt.roles.apply == pinned.spec.apply_role;
+    let estate = match (&pinned.spec.estate, &receipt.estate_caller) {
+        (None, caller) => caller.is_none(),
+        (Some(estate), Some(caller)) => is_session_of(caller, estate.role(phase)),
+        // It came to nothing before the engine was anybody there.
+        (Some(_), None) => receipt.planned.is_none() && receipt.applied.is_none(),
+    };
     let checks = [
         (receipt.run == run.id && receipt.workspace == run.workspace, "it is another run's"),
         (receipt.phase == phase, "it is another phase's"),
@@ -117,6 +131,7 @@ pub(crate) fn answers(run: &Run, phase: Phase, order: Option<Digest>, receipt: &
                 || is_session_of(&receipt.caller, role),
             "it was written under another identity",
         ),
+        (refused || estate, "its engine was somebody else in the estate"),
     ];
     checks.iter().find(|(holds, _)| !holds).map_or(Ok(()), |(_, problem)| Err(problem))
 }

@@ -128,6 +128,7 @@ pub(crate) fn order(
         issued_at,
         expires_at,
         roles: Roles { plan: spec.plan_role.clone(), apply: spec.apply_role.clone() },
+        estate: spec.estate.clone(),
         bundle: run.bundle.clone(),
         engine: spec.engine.clone(),
         state: spec.state.clone(),

@@ -337,6 +337,52 @@ async fn an_approval_outlived_by_its_plan_is_not_applied() {
 }
 
 #[tokio::test]
+async fn a_plan_lives_no_longer_than_the_gate_says_whatever_its_workspace_says() {
+    for (longest, asked) in [(600, 3600), (3600, 600)] {
+        let world = World::with(|spec| spec["plan_expiry_seconds"] = asked.into()).await;
+        let run = world.propose(Kind::Applicable, 1).await;
+        world.admit(&run).await.unwrap();
+        world.prepare(&run).await.unwrap();
+        world.runner_plans(&run, CREATES, PlanExit::Changes);
+        crate::intake::intake(&world, &world, &run, longest, at(5)).await.unwrap();
+        assert_eq!(world.run(&run).await.plan.unwrap().expires_at, at(5).plus_seconds(600));
+    }
+}
+
+#[tokio::test]
+async fn in_an_estate_elsewhere_a_phase_was_a_session_of_the_role_of_that_phase_there() {
+    let elsewhere = |spec: &mut serde_json::Value| {
+        let role = |phase: &str| {
+            let home = spec[format!("{phase}_role")].as_str().unwrap();
+            home.replace("111122223333", "444455556666").replace("plangate/", "plangate/estate/")
+        };
+        spec["estate"] = serde_json::json!({ "plan_role": role("plan"), "apply_role": role("apply") });
+    };
+    let world = World::with(elsewhere).await;
+    let run = to_applying(&world).await;
+    let planned = world.run(&run).await.plan.unwrap().estate_caller.unwrap();
+    assert!(planned.starts_with("arn:aws:sts::444455556666:assumed-role/") && planned.ends_with(run.as_str()));
+    let mut receipt = world.receipt(&run, Phase::Apply);
+    receipt.applied = Some(World::applied(0));
+    let there = receipt.estate_caller.clone().unwrap();
+    for stranger in
+        [None, Some(there.replace("-apply/", "-plan/")), Some(there.replace("444455556666", "111122223333"))]
+    {
+        let mut forged = receipt.clone();
+        forged.estate_caller = stranger;
+        assert!(crate::intake::answers(&world.run(&run).await, Phase::Apply, Some(forged.order), &forged).is_err());
+    }
+    crate::intake::answers(&world.run(&run).await, Phase::Apply, Some(receipt.order), &receipt).unwrap();
+    // Without an estate elsewhere nobody was anybody there.
+    let world = World::new().await;
+    let run = to_applying(&world).await;
+    let mut receipt = world.receipt(&run, Phase::Apply);
+    crate::intake::answers(&world.run(&run).await, Phase::Apply, Some(receipt.order), &receipt).unwrap();
+    receipt.estate_caller = Some(there);
+    assert!(crate::intake::answers(&world.run(&run).await, Phase::Apply, Some(receipt.order), &receipt).is_err());
+}
+
+#[tokio::test]
 async fn forged_receipts_are_not_believed() {
     let world = World::new().await;
     let run = to_applying(&world).await;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use plangate_gate::audit::{Chain, What};
-use plangate_gate::documents::DocumentKind;
+use plangate_gate::documents::{DocumentKind, LONGEST_PLAN_EXPIRY};
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
@@ -381,7 +381,7 @@ fn a_redrive_of_an_ended_execution_finds_the_end_and_changes_nothing() {
         assert_eq!(woken, 4);
         let names = [
             futures(prepare::prepare(gate, gate, run, now())).unwrap_err().name(),
-            futures(intake::intake(gate, gate, run, now())).unwrap_err().name(),
+            futures(intake::intake(gate, gate, run, LONGEST_PLAN_EXPIRY, now())).unwrap_err().name(),
             futures(project::project(gate, gate, run, now())).unwrap_err().name(),
             futures(guard::guard(gate, gate, &plangate_gate::guardrails::NoRuleEngine, run, now())).unwrap_err().name(),
             futures(authorize(gate, gate, gate, run, now())).unwrap_err().name(),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use plangate_gate::audit::{self, AuditEvent, Chain, What};
 use plangate_gate::digest::Digest;
-use plangate_gate::documents::{DocumentKind, ReviewerBinding};
+use plangate_gate::documents::{DocumentKind, LONGEST_PLAN_EXPIRY, ReviewerBinding};
 use plangate_gate::failure::FailureReason;
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lock::LockState;
@@ -318,6 +318,10 @@ impl World {
             order: digest,
             roles: order.roles,
             caller: format!("arn:aws:sts::111122223333:assumed-role/{name}/task"),
+            estate_caller: order
+                .estate
+                .as_ref()
+                .map(|_| format!("arn:aws:sts::444455556666:assumed-role/{name}/{run}")),
             engine: order.engine,
             bundle: order.bundle.digest,
             isolation: Isolation::SeparateUser,
@@ -472,7 +476,7 @@ impl World {
     }
 
     pub(crate) async fn intake(&self, run: &RunId) -> Result<(), Error> {
-        intake::intake(self, self, run, at(5)).await
+        intake::intake(self, self, run, LONGEST_PLAN_EXPIRY, at(5)).await
     }
 
     pub(crate) async fn ask(&self, run: &RunId) -> Result<(), Error> {

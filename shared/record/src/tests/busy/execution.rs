@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plangate_gate::documents::LONGEST_PLAN_EXPIRY;
 use plangate_gate::failure::FailureReason;
 use plangate_gate::guardrails::NoRuleEngine;
 use plangate_gate::ids::RunId;
@@ -96,7 +97,7 @@ impl Busy {
             }
         }
         self.plan_task(run).await;
-        self.step(run, async || intake::intake(self, self, run, now()).await).await?;
+        self.step(run, async || intake::intake(self, self, run, LONGEST_PLAN_EXPIRY, now()).await).await?;
         self.step(run, async || project::project(self, self, run, now()).await).await?;
         let engine = NoRuleEngine;
         let mut guarded = self.step(run, async || guard::guard(self, self, &engine, run, now()).await).await?;

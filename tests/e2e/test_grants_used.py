@@ -1,0 +1,131 @@
+"""Least privilege, held against use: the lives of runs are played, what each role of the gate asks of AWS is noted, and each grant of the
+templates is either used here or stands below with a reason. What a role asks for and is refused fails as well.
+"""
+
+import collections
+import fnmatch
+import json
+
+import pytest
+from mischief import Post, abort, hold_in_configuration, stop_task, swept
+
+from gate import wait_until
+from local.deploy import FUNCTIONS
+from local.slack import CHANNEL
+
+# Role (a pattern, without the gate's name), statement, actions (a pattern): why no life below uses it. Each must be a grant that there is.
+NOT_SEEN = {
+    ("*", "WriteOwnLog", "logs:*"): "by Lambda's agent within the function's environment; the emulator writes logs as itself",
+    ("*", "AnyTaskToken", "states:SendTaskSuccess"): "a run that waits was decided or granted at the moment of its call: shown in test_contests.py and crashes.rs",
+    ("api", "AnyTaskToken", "states:SendTaskSuccess"): "",
+}
+# What the roles of functions have for the service that calls them, not for themselves.
+HELD = 'resource "terraform_data" "held" {{\n  {hold}\n}}\n'
+
+
+def grants(world, role):
+    """Every grant of a role as it is deployed: (statement, action, resource)."""
+    iam = world.stack.client("iam")
+    documents = [iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"] for name in iam.list_role_policies(RoleName=role)["PolicyNames"]]
+    for attached in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+        version = iam.get_policy(PolicyArn=attached["PolicyArn"])["Policy"]["DefaultVersionId"]
+        documents.append(iam.get_policy_version(PolicyArn=attached["PolicyArn"], VersionId=version)["PolicyVersion"]["Document"])
+    for document in documents:
+        for statement in document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]:
+            if statement["Effect"] == "Allow":
+                for action in listed(statement["Action"]):
+                    for resource in listed(statement["Resource"]):
+                        yield statement["Sid"], action, resource
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]
+
+
+@pytest.fixture(scope="session")
+def asked(world):
+    """Notes what IAM is asked from now on; a call gives {role: [(action, resource, allowed)]}."""
+    journal = world.stack.directory / "decisions"
+    journal.touch()
+
+    def read():
+        found = collections.defaultdict(set)
+        for line in journal.read_text().splitlines():
+            arn, action, resource, allowed = json.loads(line)
+            if ":assumed-role/" in arn:
+                found[arn.split("/")[1]].add((action, resource, allowed))
+        return found
+
+    yield read
+    journal.unlink()
+
+
+def lives(world, workspace, models, slack):
+    """Plays the lives of runs, each way that a grant is there for."""
+    bob = world.person("bob")
+    # Applied, while its log is read; another waits in line meanwhile and is withdrawn; decided in Slack.
+    shop, post = workspace(spec={"slack": {"channel": CHANNEL}}), Post(world, "held")
+    shop.configure((shop.folder / "main.tf").read_text() + HELD.format(hold=hold_in_configuration(post)))
+    run = shop.waiting()
+    message = slack.about(run.id)
+    assert slack.press(world.gate.api, message, "plangate.approve", slack.user("bob")).status == 200
+    post.reached()
+    run.log("apply")
+    second = shop.propose()
+    second.wait("queued")
+    second.cancel()
+    post.open()
+    run.ended_well("applied")
+    shop.propose("--plan-only").ended_well("planned")
+    # Rejected in Slack with one in line behind it, which gets the lock.
+    shop.edit('"Summer sale"', '"Autumn sale"')
+    run, next_ = shop.waiting(), shop.propose()
+    message = slack.about(run.id)
+    assert slack.press(world.gate.api, message, "plangate.reject", slack.user("bob")).status == 200
+    slack.submit(world.gate.api, slack.opened(), slack.user("bob"), "not now")
+    run.ended_well_but_for_the_lock = True
+    run.wait("rejected")
+    # Frozen while it waits, and thawed; then rejected through the API.
+    next_.wait("awaiting_approval")
+    world.admin.cli("freeze", shop.id, "--reason", "an incident")
+    world.admin.cli("unfreeze", shop.id, "--reason", "it is over")
+    next_.reject()
+    next_.ended_well("rejected")
+    # Asked of a reviewer, and applied without a person.
+    ours = workspace(spec={"automatic_approval": True, "reviewer": {"binding": "bedrock", "model": "test.approves", "budgets": {"seconds": 5}}})
+    ours.propose().ended_well("applied")
+    ours.propose().ended_well("no_changes")
+    # Aborted from outside while it applies: the sweeper ends it; and withdrawn while it plans.
+    broken, post = workspace(), Post(world, "broken")
+    broken.configure((broken.folder / "main.tf").read_text() + HELD.format(hold=hold_in_configuration(post)))
+    run = broken.waiting()
+    run.approve()
+    post.reached()
+    abort(run)
+    swept(run)
+    post.open()
+    # The audit.
+    for name, event in (("Witness", {}), ("Archive", {}), ("Sweep", {})):
+        said = world.stack.client("lambda").invoke(FunctionName=world.outputs[f"{name}FunctionArn"], Payload=json.dumps(event).encode())
+        assert "FunctionError" not in said, name
+    bob.ask("GET", "/v1/runs?limit=5")
+    return shop
+
+
+def test_every_grant_is_used_or_stands_here_with_a_reason_and_every_call_is_granted(world, workspace, models, asked):
+    lives(world, workspace, models, world.slack)
+    world.quiet()
+    journal = asked()
+    unused, refused = [], []
+    for name in [*FUNCTIONS, "machine-plan-only", "machine-applicable"]:
+        role = f"plangate-{name}"
+        seen = journal[role]
+        refused += [(name, action, resource) for action, resource, allowed in seen if not allowed]
+        for statement, action, resource in grants(world, role):
+            used = any(allowed and action == did and fnmatch.fnmatchcase(where, resource) for did, where, allowed in seen)
+            if not used:
+                unused.append((name, statement, action, resource))
+    excepted = [one for one in unused if any(
+        fnmatch.fnmatchcase(one[0], who) and one[1] == what and fnmatch.fnmatchcase(one[2], how) for who, what, how in NOT_SEEN)]
+    assert refused == [], "a role asked for what it may not"
+    assert [one for one in unused if one not in excepted] == [], "granted and never used: take it away, or list it in NOT_SEEN with a reason"
