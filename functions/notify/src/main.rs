@@ -3,6 +3,8 @@
 
 use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError, named};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 mod board;
 mod event;
@@ -32,7 +34,9 @@ async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Resu
         match change {
             Change::Run(run) => {
                 let by = hex::encode(plangate_lambda::random().ok_or(FunctionError::Clock)?);
-                show::show(&clients.store, &clients.objects, board, &patience, &run, &by, now).await?;
+                let about = tracing::info_span!("run", run = %run, workspace = Empty);
+                let shown = show::show(&clients.store, &clients.objects, board, &patience, &run, &by, now);
+                shown.instrument(about).await?;
             }
             Change::Word(action) => {
                 tell::tell(&clients.store, board, &patience, &action, now).await?;
