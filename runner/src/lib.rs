@@ -23,6 +23,7 @@ mod output;
 mod phase;
 mod plan;
 mod prepare;
+mod printed;
 mod providers;
 mod secrets;
 mod state;
@@ -39,6 +40,7 @@ use crate::config::Config;
 use crate::engine::Stop;
 use crate::environment::Invocation;
 use crate::error::{Result, RunnerError};
+use crate::printed::Printed;
 use crate::task::{Task, run};
 
 /// The whole program. Its exit code is 0 if and only if it has written a receipt, whatever that says.
@@ -47,7 +49,7 @@ pub fn main() -> ExitCode {
     match task() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stdout(), "plangate: no receipt was written: {error}");
+            let _ = writeln!(printed(), "plangate: no receipt was written: {error}");
             ExitCode::FAILURE
         }
     }
@@ -79,9 +81,14 @@ fn task() -> Result<()> {
         user,
         end_leftovers: true,
         retry_pause: Duration::from_secs(2),
-        out: Box::new(std::io::stdout()),
+        out: Box::new(printed()),
     })
     .map(drop)
+}
+
+/// Standard output, as lines that name what the task was started for.
+fn printed() -> Printed<std::io::Stdout> {
+    Printed::new(std::io::stdout(), |name| std::env::var(name).ok())
 }
 
 /// A name that no other task has or can guess.

@@ -43,6 +43,7 @@ async fn handle(
     event: decode::Event,
     now: Timestamp,
 ) -> Result<decode::Answer, FunctionError> {
+    plangate_lambda::requested(event.request_id());
     let Clients { store, objects, workflow, logs, administrator, longest_plan_expiry, .. } = clients;
     let bucket = objects.bucket();
     let strangers = &*STRANGERS;

@@ -1,8 +1,10 @@
 //! The routes, and what a request's errors become.
 
 use plangate_gate::documents::DocumentKind;
+use plangate_gate::measure::Measurement;
 use plangate_record::access::{Caller, identify, not_permitted};
 use plangate_record::strangers::Stranger;
+use plangate_record::watched::tell;
 use plangate_record::{Error, Refusal};
 use plangate_wire::Reason;
 
@@ -23,7 +25,8 @@ pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
         Err(error) => error,
     };
     let refusal = refusal(error, event.request_id());
-    tracing::info!(request = event.request_id(), reason = %refusal.reason, "refused");
+    tracing::info!(reason = %refusal.reason, "refused");
+    tell(&Measurement::refusal(refusal.reason.code()));
     if refusal.reason == Reason::NotPermitted {
         let asked = format!("{}:{}", event.method(), event.path().join("/"));
         let (identity, reason) = (event.identity(), refusal.reason.code());
@@ -92,11 +95,11 @@ fn refusal(error: Error, request: &str) -> Refusal {
         Error::Refused(refusal) => refusal,
         Error::NoSuchRun => not_permitted(),
         error if error.name() == "Unavailable" => {
-            tracing::warn!(request, %error, "a request was not served");
+            tracing::warn!(%error, "a request was not served");
             Refusal::new(Reason::Unavailable, "the gate could not do this now")
         }
         error => {
-            tracing::error!(request, %error, "a request failed");
+            tracing::error!(%error, "a request failed");
             let details = serde_json::json!({ "request": request });
             Refusal::new(Reason::Internal, "something in the gate failed").with(details)
         }

@@ -22,7 +22,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Result<Archived, FunctionError> {
     let (store, objects) = (&clients.store, &clients.archive());
     match event.changes().map_err(FunctionError::InvalidInput)? {
-        Some(changes) => Ok(archive(objects, &changes).await?),
+        Some(changes) => Ok(archive(objects, &changes, now).await?),
         None => Ok(backfill(store, objects, now.minus_seconds(LOOKED_BACK), now).await?),
     }
 }

@@ -3,6 +3,8 @@
 
 use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError, named};
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 mod board;
 mod event;
@@ -34,10 +36,14 @@ async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Resu
             Change::Run(run) => {
                 let by = hex::encode(plangate_lambda::random().ok_or(FunctionError::Clock)?);
                 let (store, objects) = (&clients.store, &clients.objects);
-                let shown = show::show(store, objects, board, &patience, &run, &by, now).await;
-                // The one is told whatever comes of the other.
-                news::news(store, objects, board, &patience, &run, &by, now).await?;
-                shown?;
+                let about = tracing::info_span!("run", run = %run, workspace = Empty);
+                let told = async {
+                    let shown = show::show(store, objects, board, &patience, &run, &by, now).await;
+                    // The one is told whatever comes of the other.
+                    news::news(store, objects, board, &patience, &run, &by, now).await?;
+                    shown
+                };
+                told.instrument(about).await?;
             }
             Change::Word(action) => {
                 tell::tell(&clients.store, board, &patience, &action, now).await?;

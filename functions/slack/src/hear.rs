@@ -1,12 +1,14 @@
 //! What is done about an interaction.
 
 use plangate_gate::documents::Action;
+use plangate_gate::measure::{Doubt, Measurement};
 use plangate_gate::run::{Choice, Surface};
 use plangate_gate::time::Timestamp;
 use plangate_record::access::{Caller, identify_slack, not_permitted};
 use plangate_record::callbacks::{self, Word, decide_once, heard_first, leave_word};
 use plangate_record::rows::RunRow;
 use plangate_record::store::Store;
+use plangate_record::watched::tell;
 use plangate_record::workflow::Workflow;
 use plangate_record::{Error, Refusal};
 use plangate_slack::signature::REMEMBERED_SECONDS;
@@ -31,11 +33,12 @@ impl Desk<'_> {
         match heard_first(self.store, message.mac(), request, REMEMBERED_SECONDS, self.now).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(request, "heard before: refused");
+                tracing::warn!("heard before: refused");
+                tell(&Measurement::doubt(Doubt::Replayed));
                 return Answer::status(409);
             }
             Err(error) => {
-                tracing::error!(request, %error, "not known whether it was heard before");
+                tracing::error!(%error, "not known whether it was heard before");
                 return Answer::status(503);
             }
         }
@@ -43,12 +46,13 @@ impl Desk<'_> {
             Ok(Interaction::Pressed(pressed)) => (self.pressed(&pressed).await, "a press"),
             Ok(Interaction::Submitted(submitted)) => (self.submitted(&submitted).await, "a submission"),
             Err(error) => {
-                tracing::warn!(request, %error, "not understood");
+                tracing::warn!(%error, "not understood");
+                tell(&Measurement::doubt(Doubt::Malformed));
                 return Answer::status(400);
             }
         };
         done.unwrap_or_else(|error| {
-            tracing::error!(request, %error, which, "not done");
+            tracing::error!(%error, which, "not done");
             Answer::status(503)
         })
     }
@@ -101,6 +105,7 @@ impl Desk<'_> {
             Ok(caller) => Ok(Some(caller)),
             Err(Error::Refused(_)) => {
                 tracing::warn!(team = sender.team, user = sender.user, "nobody whom configuration knows");
+                tell(&Measurement::doubt(Doubt::Stranger));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -123,6 +128,7 @@ impl Desk<'_> {
             }
             callbacks::Answer::Refused(refusal) => {
                 tracing::info!(run = %about.run, reason = %refusal.reason, person = %caller.person(), "refused");
+                tell(&Measurement::refusal(refusal.reason.code()));
                 Ok(Some(words::refused(store, caller, &about.run, &refusal).await?))
             }
         }

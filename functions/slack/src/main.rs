@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use plangate_gate::measure::{Doubt, Measurement};
 use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError, named};
+use plangate_record::watched::tell;
 
 mod event;
 mod hear;
@@ -33,10 +35,11 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Result<Answer, FunctionError> {
+    plangate_lambda::requested(event.request_id());
     let answered = tokio::time::timeout(ANSWER_WITHIN, answer(clients, &event, now)).await;
     Ok(answered.unwrap_or_else(|_| {
         // Whatever was decided stands; the message will show it.
-        tracing::error!(request = event.request_id(), "no answer in time");
+        tracing::error!("no answer in time");
         Answer::status(503)
     }))
 }
@@ -50,11 +53,12 @@ async fn answer(clients: &'static Clients, event: &Event, now: Timestamp) -> Ans
     let verified = match KEYS.check(parameters, (&names.0, &names.1), event.signed(&body), now).await {
         Ok(Ok(verified)) => verified,
         Ok(Err(error)) => {
-            tracing::warn!(request, %error, "not taken for Slack's");
+            tracing::warn!(%error, "not taken for Slack's");
+            tell(&Measurement::doubt(Doubt::Signature));
             return Answer::status(401);
         }
         Err(error) => {
-            tracing::error!(request, %error, "the signing secret cannot be read");
+            tracing::error!(%error, "the signing secret cannot be read");
             return Answer::status(503);
         }
     };

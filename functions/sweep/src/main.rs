@@ -5,6 +5,7 @@ use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError};
 use plangate_record::{logs, sweep};
 use serde::Deserialize;
+use tracing::Instrument as _;
 
 /// What wakes the sweeper: its schedule, which names nothing, or an event, which names an execution. Only a hint of where to
 /// look: what does not name a run is the schedule's.
@@ -30,8 +31,10 @@ async fn handle(clients: &'static Clients, hint: Hint, now: Timestamp) -> Result
         None => sweep::sweep(store, objects, workflow, tasks, now).await?,
     };
     for run in ended {
+        let about = tracing::info_span!("run", run = %run.id, workspace = %run.workspace);
         for phase in [Phase::Plan, Phase::Apply] {
-            if let Err(error) = logs::archive(objects, &clients.logs, &run.workspace, &run.id, phase).await {
+            let archived = logs::archive(objects, &clients.logs, &run.workspace, &run.id, phase);
+            if let Err(error) = archived.instrument(about.clone()).await {
                 tracing::warn!(run = %run.id, %phase, %error, "the log was not archived");
             }
         }

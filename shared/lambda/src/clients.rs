@@ -7,6 +7,7 @@ use plangate_record::aws::{
     self, AwsReviewers, CloudWatchLogs, DynamoStore, EcsTasks, EventBridge, KmsSigner, S3Objects, SsmParameters,
     StepFunctions,
 };
+use plangate_record::watched::Watched;
 
 use crate::settings::{self, MissingSetting};
 
@@ -14,8 +15,8 @@ use crate::settings::{self, MissingSetting};
 #[derive(Debug)]
 pub struct Clients {
     config: SdkConfig,
-    /// The table and the audit table.
-    pub store: DynamoStore,
+    /// The table and the audit table, watched.
+    pub store: Watched<DynamoStore>,
     /// The exchange bucket.
     pub objects: S3Objects,
     /// The two state machines.
@@ -46,11 +47,11 @@ impl Clients {
         let tasks = EcsTasks::new(aws_sdk_ecs::Client::new(&config), settings::named("PLANGATE_CLUSTER"));
         let group = settings::named("PLANGATE_LOG_GROUP");
         Ok(Self {
-            store: DynamoStore::new(
+            store: Watched::new(DynamoStore::new(
                 aws_sdk_dynamodb::Client::new(&config),
                 settings::required("PLANGATE_TABLE")?,
                 settings::required("PLANGATE_AUDIT_TABLE")?,
-            ),
+            )),
             objects: S3Objects::new(aws_sdk_s3::Client::new(&config), settings::required("PLANGATE_BUCKET")?),
             workflow: StepFunctions::new(
                 aws_sdk_sfn::Client::new(&config),

@@ -2,23 +2,30 @@
 
 mod cached;
 mod clients;
+mod emf;
 pub mod gateway;
+mod log;
 mod settings;
 
 use std::future::Future;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use plangate_gate::ids::RunId;
+use plangate_gate::measure::Measurement;
 use plangate_gate::time::Timestamp;
 use plangate_gate::untrusted;
 use plangate_record::Error;
+use plangate_record::watched::tell;
 use plangate_reviewer::Live;
 use plangate_reviewer::function::{self, ReviewAnswer, ReviewRequest};
 use serde::{Deserialize, Serialize};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span};
 
 pub use cached::Cached;
 pub use clients::{Clients, WorkspaceClients, random};
+pub use log::log;
 pub use settings::{MissingSetting, named};
 
 /// The most bytes that the workflow's input to a function may have.
@@ -67,14 +74,27 @@ pub enum FunctionError {
     Step(#[from] Error),
 }
 
+impl FunctionError {
+    /// The name by which the state machine knows the error.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::InvalidInput(_) => "InvalidInput",
+            Self::Clock => "Unavailable",
+            Self::Step(step) => step.name(),
+        }
+    }
+
+    /// Whether it is no failure, but how a step tells the workflow to wait, to turn or to stop.
+    #[must_use]
+    pub const fn puts_off(&self) -> bool {
+        matches!(self, Self::Step(step) if step.puts_off())
+    }
+}
+
 impl From<FunctionError> for Diagnostic {
     fn from(error: FunctionError) -> Self {
-        let error_type = match &error {
-            FunctionError::InvalidInput(_) => "InvalidInput",
-            FunctionError::Clock => "Unavailable",
-            FunctionError::Step(step) => step.name(),
-        };
-        Self { error_type: error_type.to_owned(), error_message: error.to_string() }
+        Self { error_type: error.name().to_owned(), error_message: error.to_string() }
     }
 }
 
@@ -116,7 +136,9 @@ where
     let handle = &handle;
     serve(needs, move |clients, event: serde_json::Value, now| async move {
         plangate_faults::invocation(&event);
-        handle(clients, input(&event)?, now).await
+        let strict = input(&event)?;
+        about(event.get("run").and_then(serde_json::Value::as_str));
+        handle(clients, strict, now).await
     })
     .await
 }
@@ -149,6 +171,8 @@ where
     let handle = &handle;
     serve_over(WorkspaceClients::from_environment().await?, move |clients, event: serde_json::Value, _| async move {
         let request = input_within(&event, function::REQUEST_LIMIT)?;
+        Span::current().record("workspace", clients.workspace.as_str());
+        about(event.get("run").and_then(serde_json::Value::as_str));
         Ok(handle(clients, request, Live::new(random)).await)
     })
     .await
@@ -165,20 +189,56 @@ where
     // One for the whole life of the process, like the connections in it.
     let clients: &'static C = Box::leak(Box::new(clients));
     let handle = &handle;
-    let service = move |event: LambdaEvent<I>| async move {
-        plangate_faults::invocation(&"");
-        let answer = async { handle(clients, event.payload, now()?).await }.await;
-        if let Err(error) = &answer {
-            tracing::warn!(request = event.context.request_id, %error, "the function did not answer");
+    let (_, function) = &log::gate_and_function();
+    let service = move |event: LambdaEvent<I>| {
+        let LambdaEvent { payload, context } = event;
+        // Every line of the call carries it; what is empty comes as soon as it is known.
+        let span = tracing::info_span!(
+            "invocation",
+            function,
+            invocation = context.request_id,
+            trace = context.xray_trace_id.as_deref().and_then(root),
+            request = Empty,
+            run = Empty,
+            workspace = Empty,
+        );
+        async move {
+            plangate_faults::invocation(&"");
+            let begun = Instant::now();
+            let answer = async { handle(clients, payload, now()?).await }.await;
+            let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            match &answer {
+                Ok(_) => tracing::info!(milliseconds, "answered"),
+                Err(error) => {
+                    let (name, puts_off) = (error.name(), error.puts_off());
+                    if puts_off {
+                        tracing::info!(milliseconds, name, %error, "put off");
+                    } else {
+                        tracing::warn!(milliseconds, name, %error, "the function did not answer");
+                    }
+                    tell(&Measurement::of_call(function.clone(), name, puts_off));
+                }
+            }
+            answer.map_err(Diagnostic::from)
         }
-        answer.map_err(Diagnostic::from)
+        .instrument(span)
     };
     lambda_runtime::run(service_fn(service)).await
 }
 
-/// One line of JSON an event, on standard output, where Lambda collects it.
-pub fn log() {
-    let subscriber = tracing_subscriber::fmt().json().with_current_span(false).with_ansi(false).without_time();
-    // Set once a process: a second call changes nothing.
-    let _ = subscriber.with_max_level(tracing::Level::INFO).try_init();
+/// Notes for the log which run the call is about.
+fn about(run: Option<&str>) {
+    if let Some(run) = run {
+        Span::current().record("run", run);
+    }
+}
+
+/// Notes for the log the id that whoever asked was given for the request, where that is not Lambda's own.
+pub fn requested(id: &str) {
+    Span::current().record("request", id);
+}
+
+/// The trace's id in X-Ray's header.
+fn root(header: &str) -> Option<&str> {
+    header.split(';').find_map(|part| part.trim().strip_prefix("Root="))
 }

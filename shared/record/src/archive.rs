@@ -4,6 +4,7 @@
 use plangate_gate::audit::archive::{Tampering, TamperingKind, TamperingSchema, event_key, parse_place, place_key};
 use plangate_gate::audit::{AuditEvent, Chain, EVENT_LIMIT};
 use plangate_gate::digest::Digest;
+use plangate_gate::measure::{Measurement, Metric};
 use plangate_gate::time::Timestamp;
 use plangate_gate::untrusted;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::heads::moved_since;
 use crate::objects::{ObjectError, Objects, PutOutcome};
 use crate::store::{Store, StoredEvent};
+use crate::watched::tell;
 
 /// An item of the audit table as the stream shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,14 +58,21 @@ enum Put {
     Another(Option<Digest>),
 }
 
-/// Archives changes of the audit table in their order. May be told of one again and again.
+/// Archives changes of the audit table in their order. May be told of one again and again. What it wrote `now` was so old.
 ///
 /// # Errors
 /// The bucket does not answer; what was archived until then stays.
-pub async fn archive(objects: &dyn Objects, changes: &[Change]) -> Result<Archived, Error> {
+pub async fn archive(objects: &dyn Objects, changes: &[Change], now: Timestamp) -> Result<Archived, Error> {
     let mut archived = Archived::default();
+    let mut oldest: Option<Timestamp> = None;
     for change in changes {
+        let before = archived.written;
         take(objects, change, &mut archived).await?;
+        let written = (archived.written > before).then(|| change.after.as_ref()?.event.as_deref().and_then(moment));
+        oldest = oldest.into_iter().chain(written.flatten()).min();
+    }
+    if let Some(oldest) = oldest {
+        tell(&Measurement::of(Metric::ArchiveLag, f64::from(oldest.seconds_until(now))));
     }
     Ok(archived)
 }
@@ -150,7 +159,9 @@ async fn note(objects: &dyn Objects, record: &Tampering, archived: &mut Archived
     let (key, bytes) = record.seal()?;
     objects.put_new(&key, bytes.into_bytes()).await?;
     archived.tampering += 1;
-    tracing::error!(chain = record.pk, place = record.sk, kind = ?record.kind, "tampering with the audit was noticed");
+    tell(&Measurement::of(Metric::AuditTampering, 1.0));
+    let run = record.pk.strip_prefix("run/");
+    tracing::error!(run, chain = record.pk, place = record.sk, kind = ?record.kind, "tampering with the audit was noticed");
     Ok(())
 }
 
@@ -188,6 +199,8 @@ pub async fn backfill(
             until = from - 1;
         }
     }
+    let gaps = f64::from(u32::try_from(archived.written).unwrap_or(u32::MAX));
+    tell(&Measurement::of(Metric::AuditGaps, gaps));
     if archived.written > 0 {
         tracing::error!(events = archived.written, "the archive lacked events: the stream did not bring them");
     }
@@ -195,8 +208,12 @@ pub async fn backfill(
 }
 
 fn older(event: &StoredEvent, since: Timestamp) -> bool {
-    untrusted::parse::<AuditEvent>("audit event", event.bytes.as_bytes(), EVENT_LIMIT)
-        .is_ok_and(|event| event.at < since)
+    moment(&event.bytes).is_some_and(|at| at < since)
+}
+
+/// When an event happened, if its bytes are one.
+fn moment(bytes: &str) -> Option<Timestamp> {
+    untrusted::parse::<AuditEvent>("audit event", bytes.as_bytes(), EVENT_LIMIT).ok().map(|event| event.at)
 }
 
 async fn fill(objects: &dyn Objects, chain: &Chain, event: &StoredEvent, archived: &mut Archived) -> Result<(), Error> {

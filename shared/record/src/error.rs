@@ -125,6 +125,18 @@ impl Error {
             Self::Refused(_) => "Refused",
         }
     }
+
+    /// Whether it is no failure, but how a step tells the workflow to wait, to turn or to stop.
+    #[must_use]
+    pub const fn puts_off(&self) -> bool {
+        matches!(self, Self::NotAdmitted | Self::NotApproved | Self::Frozen | Self::StillRunning | Self::Ended { .. })
+    }
+
+    /// Whether something in the table is not what this code writes: nobody gets further before somebody has looked.
+    #[must_use]
+    pub const fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Corrupt(_)) | Self::RecordInvalid { .. })
+    }
 }
 
 impl From<UntrustedError> for Error {

@@ -39,10 +39,12 @@ mod requests;
 pub mod review;
 pub mod review_function;
 pub mod rows;
+mod standing;
 pub mod store;
 pub mod strangers;
 pub mod sweep;
 pub mod tasks;
+pub mod watched;
 pub mod witness;
 pub mod workflow;
 

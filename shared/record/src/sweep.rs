@@ -2,17 +2,22 @@
 
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
+use plangate_gate::measure::{Measurement, Metric};
 use plangate_gate::run::Run;
 use plangate_gate::time::Timestamp;
 use serde::Serialize;
+use tracing::Instrument as _;
+use tracing::field::Empty;
 
 use crate::conclude::conclude;
 use crate::error::Error;
 use crate::freeze;
 use crate::objects::Objects;
 use crate::rows::{RunRow, run_key};
+use crate::standing::Standing;
 use crate::store::{Key, Store};
 use crate::tasks::Tasks;
+use crate::watched::tell;
 use crate::workflow::{Execution, Workflow};
 
 /// How long a run may be without an execution before it counts as dead, in seconds: Step Functions tells of a new one
@@ -36,9 +41,11 @@ pub struct Swept {
     pub concluded: u64,
     /// Runs that could not be seen to; the next sweep looks again.
     pub failed: u64,
+    /// Those among them of which something in the table cannot be read: a sweep alone will not help them.
+    pub unreadable: u64,
 }
 
-/// Sweeps all open runs once. One run's trouble does not keep it from the others.
+/// Sweeps all open runs once, and tells how they stand. One run's trouble does not keep it from the others.
 ///
 /// # Errors
 /// The index of open runs cannot be read.
@@ -50,16 +57,19 @@ pub async fn sweep(
     now: Timestamp,
 ) -> Result<(Swept, Vec<Run>), Error> {
     let mut swept = Swept::default();
+    let mut standing = Standing::default();
     let mut ended = Vec::new();
     let mut page = None;
     loop {
         let (keys, next) = store.open(page).await?;
         for key in keys {
-            let seen = see_to(store, objects, workflow, tasks, &key, now).await;
-            ended.extend(swept.count(&key, seen));
+            let seen = see_to(store, objects, workflow, tasks, &key, now, &mut standing);
+            ended.extend(swept.count(&key, seen).await);
         }
         page = next;
         if page.is_none() {
+            standing.measured().iter().for_each(tell);
+            swept.troubles().iter().for_each(tell);
             return Ok((swept, ended));
         }
     }
@@ -76,15 +86,23 @@ pub async fn sweep_one(
     now: Timestamp,
 ) -> (Swept, Vec<Run>) {
     let mut swept = Swept::default();
-    let key = run_key(run);
-    let seen = see_to(store, objects, workflow, tasks, &key, now).await;
-    let ended = swept.count(&key, seen);
+    let (key, mut standing) = (run_key(run), Standing::default());
+    let seen = see_to(store, objects, workflow, tasks, &key, now, &mut standing);
+    let ended = swept.count(&key, seen).await;
+    if swept.failed > 0 {
+        swept.troubles().iter().for_each(tell);
+    }
     (swept, ended.into_iter().collect())
 }
 
 impl Swept {
-    /// Counts what was done about a run; gives the run if it has ended.
-    fn count(&mut self, key: &Key, seen: Result<Seen, Error>) -> Option<Run> {
+    /// Sees to a run, and counts what was done about it; gives the run if it has ended. All that is logged on the way says
+    /// which run it is about.
+    async fn count(&mut self, key: &Key, seeing: impl Future<Output = Result<Seen, Error>>) -> Option<Run> {
+        let run = key.pk.strip_prefix("RUN#").unwrap_or(&key.pk);
+        let span = tracing::info_span!("run", run, workspace = Empty);
+        let seen = seeing.instrument(span.clone()).await;
+        let _about = span.entered();
         self.seen += 1;
         match seen {
             Ok(Seen::Started) => self.started += 1,
@@ -98,10 +116,17 @@ impl Swept {
             Ok(Seen::Well) => {}
             Err(error) => {
                 self.failed += 1;
+                self.unreadable += u64::from(error.is_unreadable());
                 tracing::warn!(item = key.pk, %error, "an open run could not be seen to");
             }
         }
         None
+    }
+
+    /// What there is to tell of runs that could not be seen to.
+    fn troubles(&self) -> [Measurement; 2] {
+        [(Metric::RunsNotSeenTo, self.failed), (Metric::ItemsUnreadable, self.unreadable)]
+            .map(|(metric, count)| Measurement::of(metric, f64::from(u32::try_from(count).unwrap_or(u32::MAX))))
     }
 }
 
@@ -121,6 +146,7 @@ async fn see_to(
     tasks: &dyn Tasks,
     key: &Key,
     now: Timestamp,
+    standing: &mut Standing,
 ) -> Result<Seen, Error> {
     // The index may lag: what counts is the run as it stands.
     let Some(item) = store.get(key).await? else { return Ok(Seen::Well) };
@@ -129,6 +155,7 @@ async fn see_to(
     if run.status.is_terminal() {
         return Ok(Seen::Well);
     }
+    standing.take(run, now);
     match (workflow.execution(run.kind, &run.id).await?, run.status) {
         (Execution::Absent, Status::Proposed) => {
             workflow.start(run.kind, &run.id).await?;

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use aws_sdk_cloudwatchlogs::Client;
 use plangate_gate::ids::RunId;
 use plangate_gate::order::Phase;
+use plangate_gate::printed;
 
 use crate::aws::{EcsTasks, kind};
 use crate::logs::{LiveLogs, LogPage};
@@ -39,8 +40,8 @@ impl LiveLogs for CloudWatchLogs {
             .set_next_token(from.map(str::to_owned));
         match request.send().await {
             Ok(answer) => {
-                let lines = answer.events().iter().filter_map(|event| event.message().map(str::to_owned)).collect();
-                Ok(LogPage { lines, next: answer.next_forward_token })
+                let printed = answer.events().iter().filter_map(|event| event.message().map(str::to_owned));
+                Ok(LogPage { lines: printed::text(printed), next: answer.next_forward_token })
             }
             // The task has not said anything yet.
             Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {

@@ -44,7 +44,7 @@ fn image(event: &SealedEvent) -> Image {
 
 async fn archive_all(world: &World, bucket: &MemoryObjects) -> Archived {
     let changes: Vec<Change> = world.store.all_events().iter().map(inserted).collect();
-    archive(bucket, &changes).await.unwrap()
+    archive(bucket, &changes, at(100)).await.unwrap()
 }
 
 async fn tampering(bucket: &MemoryObjects) -> Vec<Tampering> {
@@ -114,7 +114,7 @@ async fn what_the_stream_lost_is_filled_in_from_the_table() {
     let (world, bucket) = (story().await, MemoryObjects::default());
     let all = world.store.all_events();
     let told: Vec<Change> = all.iter().filter(|event| event.seq % 3 != 0).map(inserted).collect();
-    archive(&bucket, &told).await.unwrap();
+    archive(&bucket, &told, at(100)).await.unwrap();
     let report = verify(&world, &bucket, at(100_000)).await;
     assert!(!report.findings.is_empty());
     let filled = backfill(&world, &bucket, at(0), at(100_000)).await.unwrap();
@@ -134,7 +134,7 @@ async fn an_event_that_is_written_over_or_removed_is_written_down_with_both_dige
     let over = Change { before: Some(image(event)), after: Some(image(other)), id: "9".into(), ..inserted(event) };
     let gone = Change { before: Some(image(event)), after: None, id: "10".into(), ..inserted(event) };
     for _ in 0..2 {
-        let told = archive(&bucket, &[over.clone(), gone.clone()]).await.unwrap();
+        let told = archive(&bucket, &[over.clone(), gone.clone()], at(100)).await.unwrap();
         assert_eq!((told.written, told.tampering), (0, 2));
     }
     let mut told = tampering(&bucket).await;
@@ -153,7 +153,7 @@ async fn a_change_that_comes_before_its_event_archives_what_was_there_first() {
     let (world, bucket) = (story().await, MemoryObjects::default());
     let event = world.store.all_events().first().cloned().unwrap();
     let gone = Change { before: Some(image(&event)), after: None, ..inserted(&event) };
-    let told = archive(&bucket, &[gone]).await.unwrap();
+    let told = archive(&bucket, &[gone], at(100)).await.unwrap();
     assert_eq!((told.written, told.tampering), (1, 1));
     let there = Objects::get(&bucket, &event_key(&event.chain, event.seq), None, 1 << 20).await.unwrap().unwrap();
     assert_eq!(there.bytes, event.bytes.into_bytes());
@@ -170,7 +170,7 @@ async fn what_is_no_event_comes_to_no_place_of_the_archive() {
         Change { after: Some(forged), ..inserted(&event) },
         Change { after: Some(Image::default()), ..inserted(&event) },
     ];
-    let told = archive(&bucket, &changes).await.unwrap();
+    let told = archive(&bucket, &changes, at(100)).await.unwrap();
     assert_eq!((told.written, told.tampering), (0, 4));
     assert!(tampering(&bucket).await.iter().all(|record| record.kind == TamperingKind::Invalid));
     assert!(!bucket.keys().iter().any(|key| key.starts_with("events/")));

@@ -22,4 +22,5 @@ mod review_function;
 mod rule_sets;
 pub(crate) mod schedule;
 mod strangers;
+mod watched;
 mod world;

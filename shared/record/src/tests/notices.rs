@@ -3,6 +3,7 @@
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
 use plangate_gate::ids::RunId;
+use plangate_gate::measure::Metric;
 use plangate_gate::run::Kind;
 
 use super::world::{Faults, World, at};
@@ -65,6 +66,7 @@ async fn that_people_could_not_be_told_is_recorded_and_changes_nothing_of_the_ru
     leave(&world, held, Some("channel_not_found"), at(1)).await.unwrap();
     untold(&world, &run, "user_not_in_channel", at(2)).await.unwrap();
     assert_eq!(world.run(&run).await, before);
+    assert_eq!(world.counted(Metric::NotificationsFailed, &run), 2);
     assert_eq!(failures(&world.chain(Chain::Run(run)).await), ["channel_not_found", "user_not_in_channel"]);
     let nobody = RunId::new(at(0), [9; 10]);
     untold(&world, &nobody, "user_not_in_channel", at(2)).await.unwrap();

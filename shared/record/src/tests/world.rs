@@ -11,6 +11,7 @@ use plangate_gate::documents::{DocumentKind, LONGEST_PLAN_EXPIRY, ReviewerBindin
 use plangate_gate::failure::FailureReason;
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lock::LockState;
+use plangate_gate::measure::{Measurement, Metric};
 use plangate_gate::order::{Phase, Signature, SignatureAlgorithm, StoredObject, WorkOrder};
 use plangate_gate::receipt::{
     Applied, ApplyResult, Claim, ClaimHolder, ClaimSchema, Isolation, PlanExit, Planned, Receipt, ReceiptAudience,
@@ -34,6 +35,7 @@ use crate::objects::{
 };
 use crate::rows::{LockRow, PlaceRow, RunRow};
 use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+use crate::watched::told;
 use crate::workflow::WorkflowError;
 use crate::{admit, decide, guard, intake, prepare, project, propose, review};
 
@@ -95,6 +97,8 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     /// The states of the workspaces, as they stand in their buckets.
     states: Mutex<BTreeMap<WorkspaceId, StateIdentity>>,
+    /// What was told of the transactions that were taken.
+    pub(crate) told: Mutex<Vec<Measurement>>,
 }
 
 #[async_trait]
@@ -130,7 +134,10 @@ impl Store for World {
             }
             return Err(StoreError::Corrupt("the process died here".to_owned()));
         }
-        self.store.transact(writes).await
+        let told = told(&writes);
+        self.store.transact(writes).await?;
+        self.told.lock().unwrap().extend(told);
+        Ok(())
     }
     async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
         self.store.events(chain, from, limit).await
@@ -198,6 +205,7 @@ impl World {
             workspace: WorkspaceId::new([5; 10]),
             faults: Faults::default(),
             states: Mutex::default(),
+            told: Mutex::default(),
         };
         let id = world.workspace.to_string();
         world.put(DocumentKind::Policy, "default", json!({ "schema": "plangate.policy.v1" })).await;
@@ -601,12 +609,21 @@ impl World {
         record
     }
 
+    /// How often a metric was told of a run.
+    pub(crate) fn counted(&self, metric: Metric, run: &RunId) -> usize {
+        let told = self.told.lock().unwrap();
+        told.iter().filter(|told| told.metric == metric && told.run.as_ref() == Some(run)).count()
+    }
+
     /// The part of it that is the run's own.
     pub(crate) async fn check_record(&self, run: &RunId) -> Run {
         let record = self.run(run).await;
         assert!(record.status.is_terminal(), "{run} is {}", record.status);
         let ends = |whats: &[What]| whats.iter().filter(|what| matches!(what, What::RunEnded { .. })).count();
         assert_eq!(ends(&self.chain(Chain::Run(run.clone())).await), 1);
+        // Counted once, by whoever ended it; not at all where he died of it.
+        let counted = self.counted(Metric::RunsEnded, run);
+        assert!(counted == 1 || (counted == 0 && self.faults.happened), "the end of {run} was counted {counted} times");
         let item = self.store.get(&crate::rows::run_key(run)).await.unwrap().unwrap();
         assert!(item.open.is_none() && !item.attributes.contains_key("token"));
         record
