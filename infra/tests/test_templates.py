@@ -13,7 +13,7 @@ FUNCTIONS = ["Admit", "Api", "Archive", "Authorize", "Conclude", "Guard", "Intak
 ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
 # What reads a table or its stream and changes nothing.
-READS = {f"dynamodb:{name}" for name in ("GetItem", "Query", "Scan", "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
+READS = {f"dynamodb:{name}" for name in ("GetItem", "BatchGetItem", "Query", "Scan", "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
 # A workspace as the control plane might meet it: its bucket, an object there, a secret, its key.
 OF_A_WORKSPACE = [
     "arn:aws:s3:::plangate-ws-0123456789abcdef-111122223333",

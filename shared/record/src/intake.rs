@@ -11,6 +11,7 @@ use plangate_gate::receipt::{Planned, RECEIPT_LIMIT, Receipt};
 use plangate_gate::run::{Actor, PlanRecord, Run, failure};
 use plangate_gate::time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
@@ -27,6 +28,7 @@ pub async fn intake(store: &dyn Store, objects: &dyn Objects, run: &RunId, now: 
     let actor = Actor::gate("intake");
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let store: &dyn Store = &Ahead::of_run(store, run).await?;
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
             // Withdrawn meanwhile: the conclusion sees that the task has stopped, and ends it so.

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod acknowledge;
 pub mod admit;
+mod ahead;
 pub mod archive;
 mod attempt;
 pub mod authorize;
