@@ -13,7 +13,7 @@ FUNCTIONS = ["Admit", "Announce", "Api", "Archive", "Authorize", "Conclude", "Dr
 ROLES = "arn:aws:iam::111122223333:role/plangate"
 TO_TASKS = {"StringEquals": {"iam:PassedToService": "ecs-tasks.amazonaws.com"}}
 # What reads a table or its stream and changes nothing.
-READS = {f"dynamodb:{name}" for name in ("GetItem", "Query", "Scan", "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
+READS = {f"dynamodb:{name}" for name in ("GetItem", "BatchGetItem", "Query", "Scan", "DescribeStream", "GetRecords", "GetShardIterator", "ListStreams")}
 ALARMS = {"Fn::Sub": "arn:${AWS::Partition}:cloudwatch:${AWS::Region}:${AWS::AccountId}:alarm:${GateName}-*"}
 # A workspace as the control plane might meet it: its bucket, an object there, a secret, its key.
 OF_A_WORKSPACE = [

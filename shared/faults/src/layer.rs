@@ -41,8 +41,8 @@ impl Layer {
         Self { inner, process: process.to_owned(), folder }
     }
 
-    /// Notes the call, and finds what strikes it.
-    fn pass(&self, request: &HttpRequest) -> (Call, Option<(String, What)>) {
+    /// Notes the call, and finds what strikes it. Tells which run it is made for.
+    fn pass(&self, request: &HttpRequest) -> (Call, Option<String>, Option<(String, What)>) {
         let call = Call::of(request);
         let site = format!("{} {}", self.process, call.name);
         let (invoked_for, nth) = {
@@ -59,15 +59,26 @@ impl Layer {
         let workspace = call.workspace.clone().or_else(|| self.folder.workspace_of(run.as_deref()?));
         self.folder.passed(&self.process, workspace.as_deref(), run.as_deref(), &site);
         let strikes = self.folder.strikes(workspace.as_deref(), &site, nth);
-        (call, strikes)
+        (call, run, strikes)
     }
 }
 
 impl HttpConnector for Layer {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        let (call, strikes) = self.pass(&request);
-        let Some((name, what)) = strikes else { return self.inner.call(request) };
+        let (call, run, strikes) = self.pass(&request);
         let (inner, folder) = (self.inner.clone(), self.folder.clone());
+        let Some((name, what)) = strikes else {
+            if !folder.measures() {
+                return inner.call(request);
+            }
+            let (process, sent) = (self.process.clone(), request.body().content_length().unwrap_or_default());
+            return HttpConnectorFuture::new(async move {
+                let answer = inner.call(request).await?;
+                let length = answer.headers().get("content-length").and_then(|length| length.parse().ok());
+                folder.moved(&process, run.as_deref(), &call.name, sent, length.unwrap_or_default());
+                Ok(answer)
+            });
+        };
         HttpConnectorFuture::new(async move {
             match what {
                 What::DieBefore => std::process::exit(DEATH),

@@ -5,6 +5,7 @@
 //! hits/<name>.<n>     the n-th time that it struck, made by whoever it strikes, before it does: the site and the process
 //! open/<name>         lets a call go on that waits for it
 //! sites/<process>.<pid>  every site that was passed, one a line: workspace or `-`, run or `-`, name
+//! moved/<process>.<pid>  if the test has made `moved`: run or `-`, name, bytes sent and received, of every call that was answered
 //! runs/<run>          the workspace of a run, noted from the first call that names both
 //! ```
 
@@ -84,7 +85,22 @@ impl Folder {
     /// Notes that a site was passed.
     pub(crate) fn passed(&self, process: &str, workspace: Option<&str>, run: Option<&str>, site: &str) {
         let line = format!("{}\t{}\t{site}\n", workspace.unwrap_or("-"), run.unwrap_or("-"));
-        let path = self.0.join("sites").join(format!("{process}.{}", std::process::id()));
+        self.append("sites", process, &line);
+    }
+
+    /// Whether somebody measures what is moved.
+    pub(crate) fn measures(&self) -> bool {
+        self.0.join("moved").is_dir()
+    }
+
+    /// Notes how many bytes the bodies of a call and its answer had.
+    pub(crate) fn moved(&self, process: &str, run: Option<&str>, name: &str, sent: u64, received: u64) {
+        let line = format!("{}\t{name}\t{sent}\t{received}\n", run.unwrap_or("-"));
+        self.append("moved", process, &line);
+    }
+
+    fn append(&self, part: &str, process: &str, line: &str) {
+        let path = self.0.join(part).join(format!("{process}.{}", std::process::id()));
         let _ = OpenOptions::new()
             .create(true)
             .append(true)

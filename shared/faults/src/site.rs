@@ -87,6 +87,10 @@ fn keys(text: &str) -> Vec<String> {
         };
         return writes.iter().filter_map(what).collect();
     }
+    if let Some(tables) = body.get("RequestItems").and_then(Value::as_object) {
+        let keys = tables.values().filter_map(|table| table.get("Keys")?.as_array()).flatten();
+        return keys.filter_map(named).collect();
+    }
     if let Some(values) = body.get("ExpressionAttributeValues") {
         let index = body.get("IndexName").and_then(Value::as_str).map(str::to_owned);
         let partition = [":pk", ":p", ":chain", ":open", ":list"].iter().find_map(|name| part(values, name));

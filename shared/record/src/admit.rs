@@ -9,6 +9,7 @@ use plangate_gate::lock::LockState;
 use plangate_gate::run::{Actor, Kind, failure};
 use plangate_gate::time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
@@ -43,12 +44,16 @@ pub async fn admit(
     let actor = Actor::gate("admit");
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let store: &dyn Store = &Ahead::of_run(store, run).await?;
         let mut row = RunRow::load(store, run).await?;
+        // What the call came to once that is written; nothing: look again.
+        let mut then = Some(Admission::Parked);
         let outcome = match row.run.status {
             Status::Proposed if !bundle_intact(objects, &row).await? => {
                 let detail = format!("the bundle `{}` is not there whole", row.run.bundle.digest);
                 let ending = Ending::failed(failure(FailureReason::BundleInvalid, detail), actor.clone());
-                finish(store, row, ending, now).await?
+                then = None;
+                finish(store, row, ending, now).await?.map(drop)
             }
             Status::Proposed => {
                 let mut writes = Vec::new();
@@ -83,6 +88,7 @@ pub async fn admit(
                 } else {
                     row.run.step(Status::Planning, now)?;
                     chain.append(now, &actor, What::RunAdmitted { fence: row.run.fence })?;
+                    then = Some(Admission::Admitted);
                 }
                 writes.push(row.put()?);
                 writes.extend(chain.writes()?);
@@ -105,7 +111,11 @@ pub async fn admit(
                 return Ok(Admission::Admitted);
             }
         };
-        attempts.settle(outcome).await?;
+        let (Some(()), Some(admission)) = (attempts.settle(outcome).await?, then) else { continue };
+        if admission == Admission::Admitted {
+            workflow.wake(token).await?;
+        }
+        return Ok(admission);
     }
 }
 

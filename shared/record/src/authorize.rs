@@ -11,14 +11,15 @@ use plangate_gate::review::automatically_approved;
 use plangate_gate::run::{Actor, ApplyRecord, Choice, DecisionRecord, Kind, Run, Surface, failure};
 use plangate_gate::time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
-use crate::documents::{self, pinned_policy};
+use crate::documents::{self, pinned_policy, policy_key};
 use crate::error::Error;
 use crate::finish::{Ending, finish};
 use crate::freeze;
 use crate::objects::{Objects, order_key, put_same, signatures_key};
 use crate::prepare::{self, TaskParameters, not_ready};
-use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key, write};
+use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key, lock_key, write};
 use crate::store::Store;
 use crate::workflow::WorkflowError;
 
@@ -44,13 +45,24 @@ pub async fn authorize(
     let actor = Actor::gate("authorize");
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let ahead = Ahead::of_run(store, run).await?;
+        let store: &dyn Store = &ahead;
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
-            Status::Applying => return order(store, objects, signer, &row.run).await,
+            Status::Applying => {
+                let ordered_at = row.run.apply.as_ref().map_or(now, |apply| apply.ordered_at);
+                let bytes = apply_order(store, &row.run, ordered_at).await?;
+                return hand_out(objects, signer, &row.run, &bytes).await;
+            }
             Status::AwaitingApproval if !row.run.plan_expired(now) => return Err(Error::NotApproved),
             Status::AwaitingApproval | Status::Approved => {}
             status => return Err(not_ready(status)),
         }
+        // The lock is held by its version; a decision that was taken and a pinned policy never change.
+        let mut keys = vec![lock_key(&row.run.workspace)];
+        keys.extend(row.run.decision.as_ref().map(|decision| decision_key(run, &decision.by)));
+        keys.extend(row.run.pinned.as_ref().map(|pinned| policy_key(&pinned.policy)));
+        ahead.also(&keys).await?;
         let lock = LockRow::load(store, &row.run.workspace).await?;
         let ending = match row.run.status {
             Status::AwaitingApproval => Some(Ending::new(Status::Expired, actor.clone())),
@@ -69,14 +81,13 @@ pub async fn authorize(
             _ if freeze::stands(store, &lock).await?.is_some() => return Err(Error::Frozen),
             _ => None,
         };
-        let outcome = match ending {
+        match ending {
             Some(ending) => {
                 let status = ending.status;
                 let ended = finish(store, row, ending, now).await?;
                 if attempts.settle(ended).await?.is_some() {
                     return Err(Error::Ended { status });
                 }
-                continue;
             }
             None => {
                 check_decision(store, &row.run).await?;
@@ -101,10 +112,12 @@ pub async fn authorize(
                 // The lock as it was read: it is the run's, and nothing was frozen meanwhile.
                 let mut writes = vec![row.put()?, lock.check()];
                 writes.extend(chain.writes()?);
-                store.transact(writes).await
+                let outcome = store.transact(writes).await;
+                if attempts.settle(outcome).await?.is_some() {
+                    return hand_out(objects, signer, &row.run, &bytes).await;
+                }
             }
-        };
-        attempts.settle(outcome).await?;
+        }
     }
 }
 
@@ -157,20 +170,19 @@ async fn apply_order(store: &dyn Store, run: &Run, ordered_at: Timestamp) -> Res
     prepare::bytes(&order)
 }
 
-/// Writes the order of a run that is applying, and its signatures: the same bytes however often.
-async fn order(
-    store: &dyn Store,
+/// Writes the order `bytes` of a run that is applying, and its signatures: the same bytes however often.
+async fn hand_out(
     objects: &dyn Objects,
     signer: &dyn Signer,
     run: &Run,
+    bytes: &[u8],
 ) -> Result<TaskParameters, Error> {
     let invalid = |error: &str| Error::RecordInvalid { what: "an apply order", error: error.to_owned() };
     let apply = run.apply.as_ref().ok_or_else(|| invalid("the run has none"))?;
-    let bytes = apply_order(store, run, apply.ordered_at).await?;
-    if Digest::of(&bytes) != apply.order {
+    if Digest::of(bytes) != apply.order {
         return Err(invalid("its digest is another than was recorded"));
     }
-    if !put_same(objects, &order_key(&run.workspace, &run.id, Phase::Apply), &bytes).await? {
+    if !put_same(objects, &order_key(&run.workspace, &run.id, Phase::Apply), bytes).await? {
         return Err(invalid("another order stands in its place"));
     }
     let key = signatures_key(&run.workspace, &run.id);

@@ -67,7 +67,7 @@ pub async fn cancel(
             }
             _ => {
                 let ending = Ending { note: request.reason.clone(), ..Ending::new(Status::Canceled, actor.clone()) };
-                finish(store, row, ending, now).await?
+                finish(store, row, ending, now).await?.map(drop)
             }
         };
         if attempts.settle(outcome).await?.is_none() {

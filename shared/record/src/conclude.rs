@@ -69,7 +69,9 @@ pub async fn conclude(
             }
         };
         let outcome = finish(store, row, ending, now).await?;
-        attempts.settle(outcome).await?;
+        if let Some(ended) = attempts.settle(outcome).await? {
+            break ended;
+        }
     };
     wake_holder(store, workflow, &ended.workspace).await?;
     Ok(ended)

@@ -2,7 +2,7 @@
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
-use plangate_gate::documents::Action;
+use plangate_gate::documents::{Action, DocumentKind};
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::review::automatically_approved;
@@ -12,13 +12,14 @@ use plangate_gate::verdict::AutomaticApproval;
 use plangate_wire::{DecisionRequest, Reason};
 
 use crate::access::Caller;
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::{Error, Refusal};
 use crate::finish::{Ending, finish, wake};
 use crate::freeze;
 use crate::prepare::not_ready;
-use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key};
+use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key, lock_key};
 use crate::store::{Item, Store, StoreError, Write};
 use crate::workflow::Workflow;
 
@@ -37,6 +38,7 @@ pub async fn request_approval(
     let actor = Actor::gate("request-approval");
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let store: &dyn Store = &Ahead::of_run(store, run).await?;
         let mut row = RunRow::load(store, run).await?;
         let mut writes = Vec::new();
         match row.run.status {
@@ -117,6 +119,8 @@ pub(crate) async fn decide_as_of(
     };
     let mut attempts = Attempts::new(caller.identity());
     loop {
+        let ahead = Ahead::of_run(store, run).await?;
+        let store: &dyn Store = &ahead;
         let row = match RunRow::load(store, run).await {
             Err(Error::NoSuchRun) => return Err(crate::access::not_permitted().into()),
             other => other?,
@@ -129,7 +133,9 @@ pub(crate) async fn decide_as_of(
             }
             return Ok((row.run, decision));
         }
-        let (_, current, unchanged) = documents::workspace_and_check(store, &row.run.workspace).await?;
+        let workspace = &row.run.workspace;
+        ahead.also(&[lock_key(workspace), documents::key(DocumentKind::Workspace, workspace.as_str())]).await?;
+        let (_, current, unchanged) = documents::workspace_and_check(store, workspace).await?;
         let distinct =
             current.distinct_approver || row.run.pinned.as_ref().is_some_and(|pinned| pinned.spec.distinct_approver);
         if let Some(refusal) = refused(&row.run, caller, request, distinct, now) {
@@ -146,7 +152,7 @@ pub(crate) async fn decide_as_of(
                 finish(store, changed, ending, now).await?
             }
             Choice::Approve => {
-                let lock = LockRow::load(store, &row.run.workspace).await?;
+                let lock = LockRow::load(store, workspace).await?;
                 if let Some(refusal) = freeze::stands(store, &lock).await?.as_ref().map(freeze::refusal) {
                     record_without_effect(store, &row.run, &actor, decision, refusal.reason, now).await?;
                     return Err(refusal.into());
@@ -154,11 +160,11 @@ pub(crate) async fn decide_as_of(
                 approve(store, row.clone(), &decision, None, [unchanged, lock.check()], now).await?
             }
         };
-        if attempts.settle(outcome).await?.is_some() {
+        if let Some(decided) = attempts.settle(outcome).await? {
             if let Some(token) = &row.token {
                 wake(workflow, run, token).await;
             }
-            return Ok((RunRow::load(store, run).await?.run, decision));
+            return Ok((decided, decision));
         }
     }
 }
@@ -176,7 +182,7 @@ pub(crate) async fn approve_automatically(
     reviewed: What,
     unchanged: [Write; 2],
     now: Timestamp,
-) -> Result<Result<(), StoreError>, Error> {
+) -> Result<Result<Run, StoreError>, Error> {
     let invalid = |error: &str| Error::RecordInvalid { what: "an eligible run", error: error.to_owned() };
     let projection = row.run.projection.as_ref().ok_or_else(|| invalid("it has no projection"))?.object.digest;
     let decision = DecisionRecord {
@@ -213,7 +219,7 @@ async fn approve(
     reviewed: Option<What>,
     unchanged: [Write; 2],
     now: Timestamp,
-) -> Result<Result<(), StoreError>, Error> {
+) -> Result<Result<Run, StoreError>, Error> {
     row.run.decision = Some(decision.clone());
     row.run.step(Status::Approved, now)?;
     let mut chain = ChainRow::load(store, Chain::Run(row.run.id.clone())).await?;
@@ -224,7 +230,7 @@ async fn approve(
     let mut writes = vec![row.put()?, taken(&row.run.id, decision)?];
     writes.extend(unchanged);
     writes.extend(chain.writes()?);
-    Ok(store.transact(writes).await)
+    Ok(store.transact(writes).await.map(|()| row.run))
 }
 
 /// The reason that a decider gave, if it is fit to be kept.

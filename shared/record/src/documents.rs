@@ -161,7 +161,7 @@ pub async fn pinned_policy(store: &dyn Store, digest: &Digest) -> Result<Policy,
     if policy.digest() == *digest { Ok(policy) } else { Err(invalid("it is another than its digest says")) }
 }
 
-fn policy_key(digest: &Digest) -> Key {
+pub(crate) fn policy_key(digest: &Digest) -> Key {
     Key::new(format!("POLICY#{digest}"), "POLICY")
 }
 

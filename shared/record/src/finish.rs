@@ -6,12 +6,14 @@ use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
 use plangate_gate::receipt::PhaseFailure;
-use plangate_gate::run::Actor;
+use plangate_gate::run::{Actor, Run};
 use plangate_gate::time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::error::Error;
-use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, place_key};
+use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, head_key, lock_key, place_key};
 use crate::store::{Store, StoreError, Write};
+use crate::known::known_key;
 use crate::workflow::Workflow;
 use crate::{drift, freeze, known};
 
@@ -42,7 +44,7 @@ impl Ending {
     }
 }
 
-/// Ends the run that was read as `row`, changed as the ending needs. One try: `Conflict` means read again.
+/// Ends the run that was read as `row`, changed as the ending needs, and gives it. One try: `Conflict` means read again.
 ///
 /// Condition: the run and the lock are as they were read. If the run holds the lock, the head of the line gets it in the
 /// same transaction (`R3`); a run whose outcome nobody knows closes it instead. What is known of the state follows an apply, and
@@ -52,7 +54,7 @@ pub(crate) async fn finish(
     mut row: RunRow,
     ending: Ending,
     now: Timestamp,
-) -> Result<Result<(), StoreError>, Error> {
+) -> Result<Result<Run, StoreError>, Error> {
     let before = row.run.status;
     row.run.step(ending.status, now)?;
     row.run.failure = ending.failure.clone();
@@ -60,7 +62,13 @@ pub(crate) async fn finish(
     let id = row.run.id.clone();
     let workspace = row.run.workspace.clone();
 
-    let mut chain = ChainRow::load(store, Chain::Run(id.clone())).await?;
+    let (own, opened) = (Chain::Run(id.clone()), Chain::Workspace(workspace.clone()));
+    let mut keys = vec![head_key(&own), head_key(&opened), lock_key(&workspace)];
+    if before == Status::Applying {
+        keys.push(known_key(&workspace));
+    }
+    let store: &dyn Store = &Ahead::of(store, &keys).await?;
+    let mut chain = ChainRow::load(store, own).await?;
     for what in ending.before {
         chain.append(now, &ending.actor, what)?;
     }
@@ -72,7 +80,7 @@ pub(crate) async fn finish(
     let (status, failure) = (ending.status, ending.failure.clone());
     chain.append(now, &ending.actor, What::RunEnded { status, failure, guardrails, note: ending.note })?;
 
-    let mut ledger = ChainRow::load(store, Chain::Workspace(workspace.clone())).await?;
+    let mut ledger = ChainRow::load(store, opened).await?;
     if let Some(head) = chain.head() {
         ledger.append(now, &ending.actor, What::RunClosed { run: id.clone(), status, chain: head.clone() })?;
     }
@@ -105,7 +113,7 @@ pub(crate) async fn finish(
     writes.extend(chain.writes()?);
     writes.extend(ledger.writes()?);
     writes.extend(ending.with);
-    Ok(store.transact(writes).await)
+    Ok(store.transact(writes).await.map(|()| row.run))
 }
 
 /// How many places in which nobody waits any more are removed at once: a transaction has its limit.

@@ -11,6 +11,7 @@ use plangate_gate::run::{Actor, GuardrailRecord, Kind, PinnedWorkspace, Run};
 use plangate_gate::time::Timestamp;
 use serde::Serialize;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::documents::pinned_policy;
 use crate::error::Error;
@@ -57,14 +58,19 @@ pub async fn guard(
     now: Timestamp,
 ) -> Result<Guarded, Error> {
     let actor = Actor::gate("guard");
+    let store: &dyn Store = &Ahead::of_run(store, run).await?;
     let row = RunRow::load(store, run).await?;
     if let Some(done) = judged(&row.run, now) {
         return Ok(done);
     }
     let outcome = judge(store, objects, engine, &row.run).await?;
     let mut attempts = Attempts::new(run.as_str());
+    let mut read = Some(row);
     loop {
-        let mut row = RunRow::load(store, run).await?;
+        let mut row = match read.take() {
+            Some(row) => row,
+            None => RunRow::load(store, run).await?,
+        };
         if let Some(done) = judged(&row.run, now) {
             return Ok(done);
         }
@@ -86,9 +92,11 @@ pub async fn guard(
             chain.append(now, &actor, what)?;
             let mut writes = vec![row.put()?];
             writes.extend(chain.writes()?);
-            store.transact(writes).await
+            store.transact(writes).await.map(|()| row.run)
         };
-        attempts.settle(written).await?;
+        if let Some(done) = attempts.settle(written).await?.and_then(|run| judged(&run, now)) {
+            return Ok(done);
+        }
     }
 }
 

@@ -11,13 +11,14 @@ use plangate_gate::receipt::{Planned, RECEIPT_LIMIT, Receipt};
 use plangate_gate::run::{Actor, PlanRecord, Run, failure};
 use plangate_gate::time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
-use crate::known;
+use crate::known::{self, known_key};
 use crate::objects::{Objects, artifact_key, document_key, receipt_key};
 use crate::prepare::not_ready;
-use crate::rows::{ChainRow, RunRow};
+use crate::rows::{ChainRow, RunRow, lock_key};
 use crate::store::Store;
 
 /// Takes in the receipt of a run's plan. A plan that failed ends the run here. The plan lives as long as its workspace says, and
@@ -35,6 +36,8 @@ pub async fn intake(
     let actor = Actor::gate("intake");
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let ahead = Ahead::of_run(store, run).await?;
+        let store: &dyn Store = &ahead;
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
             // Withdrawn meanwhile: the conclusion sees that the task has stopped, and ends it so.
@@ -81,6 +84,7 @@ pub async fn intake(
         };
         row.run.plan = Some(plan.clone());
         row.run.step(Status::Evaluating, now)?;
+        ahead.also(&[known_key(&row.run.workspace), lock_key(&row.run.workspace)]).await?;
         let (known, told) = known::compare(store, &mut row.run, now).await?;
         let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
         chain.append(now, &actor, What::PlanReceived { plan: Box::new(plan) })?;

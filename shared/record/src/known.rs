@@ -14,7 +14,8 @@ use crate::error::Error;
 use crate::rows::{LockRow, RunRow, read, write};
 use crate::store::{Item, Key, Store, Write};
 
-fn key(workspace: &WorkspaceId) -> Key {
+/// The key of what is known of a workspace.
+pub(crate) fn known_key(workspace: &WorkspaceId) -> Key {
     Key::new(format!("WS#{workspace}"), "KNOWN")
 }
 
@@ -32,7 +33,7 @@ impl KnownRow {
     /// # Errors
     /// The table does not answer, or the item is damaged.
     pub async fn load(store: &dyn Store, workspace: &WorkspaceId) -> Result<Self, Error> {
-        match store.get(&key(workspace)).await? {
+        match store.get(&known_key(workspace)).await? {
             Some(item) => Ok(Self { known: read(&item)?, version: item.version }),
             None => Ok(Self { known: Known::nothing(workspace.clone()), version: 0 }),
         }
@@ -40,12 +41,12 @@ impl KnownRow {
 
     /// The condition that nobody has written it since it was read.
     pub(crate) fn check(&self) -> Write {
-        Write::Check(key(&self.known.workspace), self.version)
+        Write::Check(known_key(&self.known.workspace), self.version)
     }
 
     /// The write that stores it as it is now, if nobody wrote it since it was read.
     pub(crate) fn put(&self) -> Result<Write, Error> {
-        let mut item = Item::new(key(&self.known.workspace), write("what is known", &self.known)?);
+        let mut item = Item::new(known_key(&self.known.workspace), write("what is known", &self.known)?);
         item.version = self.version;
         Ok(Write::Put(item))
     }

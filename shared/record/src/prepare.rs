@@ -2,6 +2,7 @@
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
+use plangate_gate::documents::DocumentKind;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::{OrderAudience, OrderSchema, Phase, Roles, Sealed, WorkOrder};
@@ -9,13 +10,14 @@ use plangate_gate::run::{Actor, Kind, PinnedWorkspace, Run};
 use plangate_gate::time::Timestamp;
 use serde::Serialize;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::Error;
 use crate::freeze;
 use crate::known::KnownRow;
 use crate::objects::{Objects, order_key, put_same};
-use crate::rows::{ChainRow, LockRow, RunRow, write};
+use crate::rows::{ChainRow, LockRow, RunRow, lock_key, write};
 use crate::store::Store;
 
 /// How long a plan order is good for, in seconds: longer than a plan may take, shorter than a day's work.
@@ -50,6 +52,8 @@ pub async fn prepare(
 ) -> Result<TaskParameters, Error> {
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let ahead = Ahead::of_run(store, run).await?;
+        let store: &dyn Store = &ahead;
         let mut row = RunRow::load(store, run).await?;
         match row.run.status {
             // Withdrawn meanwhile: nothing is planned any more.
@@ -59,25 +63,20 @@ pub async fn prepare(
             Status::Proposed | Status::Queued => return Err(Error::NotAdmitted),
             status => return Err(not_ready(status)),
         }
-        let lock = LockRow::load(store, &row.run.workspace).await?;
+        let workspace = row.run.workspace.clone();
+        // The workspace is pinned as it is read; the lock is held by its version.
+        ahead.also(&[lock_key(&workspace), documents::key(DocumentKind::Workspace, workspace.as_str())]).await?;
+        let lock = LockRow::load(store, &workspace).await?;
         if row.run.kind == Kind::Applicable && !lock.lock.held_by(run, row.run.fence) {
             return Err(Error::NotReady { status: row.run.status });
         }
-        if let (Some(pinned), Some(digest), Some(at)) = (&row.run.pinned, row.run.plan_order, row.run.plan_ordered_at) {
-            let bytes = plan_order(&row.run, pinned, at)?;
-            if Digest::of(&bytes) != digest {
-                return Err(Error::RecordInvalid { what: "a plan order", error: "its digest is another".to_owned() });
-            }
-            if !put_same(objects, &order_key(&row.run.workspace, run, Phase::Plan), &bytes).await? {
-                let error = "another order stands in its place".to_owned();
-                return Err(Error::RecordInvalid { what: "a plan order", error });
-            }
-            return Ok(TaskParameters::of(&row.run, &pinned.spec.plan_role));
+        if row.run.plan_order.is_some() {
+            return hand_out(objects, &row.run).await;
         }
         if freeze::stands(store, &lock).await?.is_some() {
             return Err(Error::Frozen);
         }
-        let (etag, spec) = documents::workspace(store, &row.run.workspace).await?;
+        let (etag, spec) = documents::workspace(store, &workspace).await?;
         let (policy, store_policy) = documents::pin_policy(store, &spec.policy).await?;
         let pinned = PinnedWorkspace { etag: etag.clone(), spec, policy };
         row.run.updated_at = now;
@@ -94,8 +93,26 @@ pub async fn prepare(
         let mut writes = vec![row.put()?, lock.check()];
         writes.extend(store_policy);
         writes.extend(chain.writes()?);
-        attempts.settle(store.transact(writes).await).await?;
+        if attempts.settle(store.transact(writes).await).await?.is_some() {
+            return hand_out(objects, &row.run).await;
+        }
     }
+}
+
+/// Writes the order of a run whose plan was ordered: the same bytes however often.
+async fn hand_out(objects: &dyn Objects, run: &Run) -> Result<TaskParameters, Error> {
+    let invalid = |error: &str| Error::RecordInvalid { what: "a plan order", error: error.to_owned() };
+    let (Some(pinned), Some(digest), Some(at)) = (&run.pinned, run.plan_order, run.plan_ordered_at) else {
+        return Err(invalid("what it is made of is not all recorded"));
+    };
+    let bytes = plan_order(run, pinned, at)?;
+    if Digest::of(&bytes) != digest {
+        return Err(invalid("its digest is another"));
+    }
+    if !put_same(objects, &order_key(&run.workspace, &run.id, Phase::Plan), &bytes).await? {
+        return Err(invalid("another order stands in its place"));
+    }
+    Ok(TaskParameters::of(run, &pinned.spec.plan_role))
 }
 
 pub(crate) const fn not_ready(status: Status) -> Error {

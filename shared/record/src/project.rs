@@ -12,6 +12,7 @@ use plangate_gate::receipt::PhaseFailure;
 use plangate_gate::run::{Actor, PlanRecord, ProjectionRecord, Run, failure};
 use plangate_gate::time::Timestamp;
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::documents::pinned_policy;
 use crate::error::Error;
@@ -47,6 +48,7 @@ pub async fn project(
 ) -> Result<Projected, Error> {
     let actor = Actor::gate("project");
     let mut attempts = Attempts::new(run.as_str());
+    let store: &dyn Store = &Ahead::of_run(store, run).await?;
     let row = RunRow::load(store, run).await?;
     match row.run.status {
         Status::Evaluating if row.run.projection.is_some() => return Ok(Projected::Changes),
@@ -84,8 +86,12 @@ pub async fn project(
         }
         _ => None,
     };
+    let mut read = Some(row);
     loop {
-        let mut row = RunRow::load(store, run).await?;
+        let mut row = match read.take() {
+            Some(row) => row,
+            None => RunRow::load(store, run).await?,
+        };
         match (row.run.status, &made, &record) {
             // Ours, of an attempt whose answer was lost.
             (Status::Evaluating, _, Some(record)) if row.run.projection.as_ref() == Some(record) => {
@@ -110,7 +116,7 @@ pub async fn project(
                 writes.extend(chain.writes()?);
                 store.transact(writes).await
             }
-            (Ok(_), None) => finish(store, row, Ending::new(Status::NoChanges, actor.clone()), now).await?,
+            (Ok(_), None) => finish(store, row, Ending::new(Status::NoChanges, actor.clone()), now).await?.map(drop),
             (Err((failure, error)), _) => {
                 let mut ending = Ending::failed(failure.clone(), actor.clone());
                 if let Some(error) = error {
@@ -118,7 +124,7 @@ pub async fn project(
                     ending.before.push(What::GuardrailsEvaluated { outcome: outcome.clone() });
                     row.run.guardrails = Some(outcome);
                 }
-                finish(store, row, ending, now).await?
+                finish(store, row, ending, now).await?.map(drop)
             }
         };
         if attempts.settle(outcome).await?.is_some() {

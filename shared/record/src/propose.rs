@@ -9,11 +9,12 @@ use plangate_gate::run::{Actor, Kind, Origin, Proposer, Run, RunSchema};
 use plangate_gate::time::Timestamp;
 use plangate_wire::{ProposeRequest, Reason};
 
+use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
 use crate::objects::{Objects, bundle_key};
 use crate::requests::Remembered;
-use crate::rows::{ChainRow, RunRow};
+use crate::rows::{ChainRow, RunRow, head_key};
 use crate::store::{Store, StoreError, Write};
 use crate::workflow::Workflow;
 
@@ -39,6 +40,8 @@ pub async fn propose(
     let actor = Actor::Person { person: proposer.person.clone(), arn: proposer.arn.clone() };
     let mut attempts = Attempts::new(run.as_str());
     loop {
+        let keys = [remembered.key().clone(), head_key(&Chain::Workspace(request.workspace.clone()))];
+        let store: &dyn Store = &Ahead::of(store, &keys).await?;
         if let Some(first) = remembered.first_answer(store).await? {
             let id = first.parse().map_err(|_| Error::RecordInvalid { what: "a request", error: first })?;
             let row = RunRow::load(store, &id).await?;

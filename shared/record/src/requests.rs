@@ -36,6 +36,11 @@ impl Remembered {
         Ok(Self { key, request: Digest::of(bytes.as_bytes()), at })
     }
 
+    /// Where it is remembered.
+    pub(crate) const fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// The answer that was given before, if there was one.
     pub(crate) async fn first_answer(&self, store: &dyn Store) -> Result<Option<String>, Error> {
         let Some(item) = store.get(&self.key).await? else { return Ok(None) };

@@ -94,7 +94,7 @@ pub async fn review(
         row.run.updated_at = now;
         let what = What::Reviewed { review: record };
         let written = match ground {
-            Ok((ground, unchanged)) => approve_automatically(store, row, ground, what, unchanged, now).await?,
+            Ok((ground, unchanged)) => approve_automatically(store, row, ground, what, unchanged, now).await?.map(drop),
             Err(_) => {
                 let mut chain = ChainRow::load(store, Chain::Run(run.clone())).await?;
                 chain.append(now, &Actor::gate("review"), what)?;

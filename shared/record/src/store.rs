@@ -95,6 +95,16 @@ pub trait Store: Send + Sync {
     /// Reads one item, consistently.
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError>;
 
+    /// Reads several items, each consistently, but not all at one moment; in the order of `keys`, of which none may stand there
+    /// twice and which are at most a hundred.
+    async fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        let mut items = Vec::with_capacity(keys.len());
+        for key in keys {
+            items.push(self.get(key).await?);
+        }
+        Ok(items)
+    }
+
     /// Reads the items of a partition whose sort keys begin with `prefix`, in their order, at most `limit`, consistently.
     async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError>;
 

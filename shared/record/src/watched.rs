@@ -93,6 +93,12 @@ impl<S: Store, T: Fn(&Measurement) + Send + Sync> Store for Watched<S, T> {
         Ok(found)
     }
 
+    async fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        let found = self.store.get_all(keys).await?;
+        found.iter().flatten().for_each(note);
+        Ok(found)
+    }
+
     async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
         self.store.partition(pk, prefix, limit).await
     }

@@ -6,12 +6,15 @@ use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
+use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, KeysAndAttributes, Put, TransactWriteItem};
 use plangate_gate::audit::archive::place_key;
 use plangate_gate::audit::{Chain, SealedEvent};
 
 use crate::aws::kind;
 use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+
+/// How often what DynamoDB left out of a batch is asked for again.
+const BATCHES: usize = 4;
 
 /// The attributes that are not an item's own text attributes.
 const OWN: [&str; 9] = ["pk", "sk", "version", "body", "lists_pk", "lists_sk", "open_pk", "open_sk", "ttl"];
@@ -183,6 +186,30 @@ impl Store for DynamoStore {
         let request = self.client.get_item().table_name(&self.table).set_key(Some(key_attributes(key)));
         let answer = request.consistent_read(true).send().await.map_err(|error| unavailable(&error))?;
         answer.item.map(item).transpose()
+    }
+
+    async fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        let mut found = BTreeMap::new();
+        let mut missing: Vec<_> = keys.iter().map(key_attributes).collect();
+        for tried in 0..BATCHES {
+            if tried > 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(50 << tried)).await;
+            }
+            let built = |error: aws_sdk_dynamodb::error::BuildError| StoreError::Corrupt(error.to_string());
+            let of = KeysAndAttributes::builder().set_keys(Some(missing)).consistent_read(true).build().map_err(built)?;
+            let request = self.client.batch_get_item().request_items(&self.table, of);
+            let answer = request.send().await.map_err(|error| unavailable(&error))?;
+            for map in answer.responses.into_iter().flatten().flat_map(|(_, items)| items) {
+                let item = item(map)?;
+                found.insert(item.key.clone(), item);
+            }
+            // DynamoDB gives as much as it has capacity for, and tells what it has left out.
+            missing = answer.unprocessed_keys.into_iter().flatten().flat_map(|(_, left)| left.keys).collect();
+            if missing.is_empty() {
+                return Ok(keys.iter().map(|key| found.remove(key)).collect());
+            }
+        }
+        Err(StoreError::Unavailable("some of the items were left out again and again".to_owned()))
     }
 
     async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
