@@ -15,7 +15,7 @@ use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::Error;
 use crate::freeze;
-use crate::known::KnownRow;
+use crate::known::{KnownRow, known_key};
 use crate::objects::{Objects, order_key, put_same};
 use crate::rows::{ChainRow, LockRow, RunRow, lock_key, write};
 use crate::store::Store;
@@ -64,8 +64,9 @@ pub async fn prepare(
             status => return Err(not_ready(status)),
         }
         let workspace = row.run.workspace.clone();
-        // The workspace is pinned as it is read; the lock is held by its version.
-        ahead.also(&[lock_key(&workspace), documents::key(DocumentKind::Workspace, workspace.as_str())]).await?;
+        // The workspace is pinned as it is read, and what is known noted; the lock is held by its version.
+        let spec = documents::key(DocumentKind::Workspace, workspace.as_str());
+        ahead.also(&[lock_key(&workspace), known_key(&workspace), spec]).await?;
         let lock = LockRow::load(store, &workspace).await?;
         if row.run.kind == Kind::Applicable && !lock.lock.held_by(run, row.run.fence) {
             return Err(Error::NotReady { status: row.run.status });
