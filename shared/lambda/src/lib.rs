@@ -180,5 +180,7 @@ where
 pub fn log() {
     let subscriber = tracing_subscriber::fmt().json().with_current_span(false).with_ansi(false).without_time();
     // Set once a process: a second call changes nothing.
-    let _ = subscriber.with_max_level(tracing::Level::INFO).try_init();
+    if subscriber.with_max_level(tracing::Level::INFO).try_init().is_ok() {
+        tracing::info!(release = plangate_release::told(), "the function starts");
+    }
 }
