@@ -38,7 +38,7 @@ _Template.add_multi_constructor("!", lambda loader, tag, node: (
 def kept(cloudformation, stack):
     """What a stack leaves behind when it is deleted: logical id, type and physical id of each, as the template that is deployed says."""
     body = cloudformation.get_template(StackName=stack)["TemplateBody"]
-    resources = (body if isinstance(body, dict) else yaml.load(body, _Template))["Resources"]  # noqa: S506 - a safe loader
+    resources = (body if isinstance(body, dict) else yaml.load(body, _Template))["Resources"]
     there = [each for page in cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack) for each in page["StackResourceSummaries"]]
     return [(each["LogicalResourceId"], each["ResourceType"], each["PhysicalResourceId"]) for each in there
             if resources.get(each["LogicalResourceId"], {}).get("DeletionPolicy", "Delete") != "Delete"]

@@ -46,21 +46,28 @@ class Deployment:
         told = changes.outputs(found)
         return InFlight.find(self.account.client("stepfunctions"), [told["MachinePlanOnlyArn"], told["MachineApplicableArn"]])
 
-    def parameters(self, found, flying, retire):
-        """The parameters of the stack: those of the settings, and the deployment's own."""
+    def parameters(self, found, earlier):
+        """The parameters of the stack: those of the settings, and the deployment's own; `earlier` are the revisions of the runner to allow still."""
         stands = changes.parameters(found) if found else {}
         nowhere = f"{self.account.number}.dkr.ecr.{self.account.region}.amazonaws.com/{self.settings.parameters.get('RunnerRepository', REPOSITORY)}:none"
         given = {"RunnerImage": stands.get("RunnerImage") or nowhere, **self.settings.parameters}
-        # The one that is replaced, if this update replaces it, and those that runs still name: an execution may begin until the last moment.
-        earlier = set() if retire or not found else {*flying.task_definitions(), changes.outputs(found)["TaskDefinition"]}
         return {**given, "GateName": self.settings.stack, "CodeBucket": self.bucket, "CodePrefix": self.release.prefix,
                 "Architecture": self.release.manifest["architecture"], "EarlierTaskDefinitions": ",".join(sorted(earlier))}
 
     def change_set(self, found, flying, retire=False):
-        """Makes the change set of this release."""
-        url = self.account.url(self.bucket, f"{self.release.prefix}/gate.yaml")
-        return changes.make(self.account.client("cloudformation"), self.settings.stack, url, self.parameters(found, flying, retire),
-                            self.settings.gate_tags, self.account.pause)
+        """Makes the change set of this release. Allowed besides the runner's new revision are those that runs name, unless all are to be retired."""
+        cloudformation, url = self.account.client("cloudformation"), self.account.url(self.bucket, f"{self.release.prefix}/gate.yaml")
+        def make(earlier):
+            return changes.make(cloudformation, self.settings.stack, url, self.parameters(found, earlier), self.settings.gate_tags, self.account.pause)
+        if retire or not found:
+            return make(set())
+        now, named = changes.outputs(found)["TaskDefinition"], flying.task_definitions()
+        made = make(named - {now})
+        if not any(change["LogicalResourceId"] == "TaskDefinition" for change in made.lost()):
+            return made
+        # The present one is replaced. Runs that begin until the last moment name it.
+        changes.discard(cloudformation, made)
+        return make(named | {now})
 
     def objections(self, change_set, flying, retire):
         """What an update would take from runs in flight, and what it would take from everybody: reasons not to carry it out."""
