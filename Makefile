@@ -8,7 +8,7 @@ BUILD := cargo build --locked --workspace --all-targets
 
 .PHONY: help
 help: ## what there is to do
-	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 .PHONY: prerequisites
 prerequisites:
@@ -52,7 +52,7 @@ provider: prerequisites
 
 .PHONY: test-stack
 test-stack: setup build provider
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup local/tests infra/tests tests
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup local/tests infra/tests deploy/tests tests
 
 # CHAOS_SEED left out: another each time, and printed.
 .PHONY: chaos
@@ -73,6 +73,33 @@ fmt: ## formats the Rust code
 .PHONY: bench
 bench: prerequisites ## the decision core on documents of 5, 50 and 200 MB and on audits of 1,000 and 10,000 events, held against its bounds
 	@cargo bench --locked --package plangate-gate --bench core
+
+# ---- Into an account: docs/deploy.md. SETTINGS is a file like deploy/example.json; `make deploy YES=1` does not ask. ----
+SETTINGS ?= deploy.json
+
+.PHONY: package
+package: setup ## release programs for Lambda, one zip a function, the runner and the command line; TARGET is another triple
+	@$(PYTHON) -m deploy.package $(if $(TARGET),--target $(TARGET))
+
+.PHONY: package-check
+package-check: setup ## two builds in two folders give the same bytes; ONLY="plangate-fn-guard" for some packages alone
+	@$(PYTHON) -m deploy.package --check $(if $(TARGET),--target $(TARGET)) $(if $(ONLY),--only $(ONLY))
+
+.PHONY: image
+image: setup ## the runner's image for the gate of SETTINGS, built and started once; PUSH=1 puts it into the account's repository
+	@$(PYTHON) -m deploy.image $(SETTINGS) $(if $(PUSH),--push)
+
+.PHONY: deploy
+deploy: setup ## brings the gate of SETTINGS to the release of `make package`; shows what changes, and asks
+	@$(PYTHON) -m deploy.gate $(SETTINGS) $(if $(YES),--yes)
+
+.PHONY: onboard
+onboard: setup ## takes the workspace NAME of SETTINGS in; again, it goes on
+	@$(PYTHON) -m deploy.onboard $(SETTINGS) "$(NAME)" $(if $(YES),--yes)
+
+.PHONY: destroy
+destroy: setup ## deletes the stacks of SETTINGS; state, audit and keys stay
+	@$(PYTHON) -m deploy.destroy $(SETTINGS)
 
 .PHONY: fuzz
 fuzz: prerequisites ## arbitrary bytes at each reader of outside input, FUZZ_SECONDS (60) for each

@@ -17,23 +17,22 @@ import shutil
 import subprocess
 import sys
 
+from deploy import image, release
+
 from .stack import ACCOUNT, REGION, ROOT, Stack, StackError
 
-FUNCTIONS = ("api", "admit", "prepare", "intake", "project", "guard", "review", "request-approval", "authorize", "conclude", "sweep", "drift", "archive", "announce", "witness", "slack", "notify")
+OF_WORKSPACES = ("review-workspace",)
+# The gate's own: each has a role of its own in infra/gate.yaml.
+FUNCTIONS = tuple(name for name in release.functions() if name not in OF_WORKSPACES)
 # Where Slack's secrets are kept, by the template's parameters.
 SLACK = {"SlackSigningSecretParameter": "/slack/signing-secret", "SlackPreviousSecretParameter": "/slack/previous-secret",
          "SlackBotTokenParameter": "/slack/bot-token"}
-OF_WORKSPACES = ("review-workspace",)
 CODE_BUCKET, CODE_PREFIX = f"plangate-code-{ACCOUNT}", "releases/local"
 ARCHITECTURE = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
 # What infra/workspace.yaml takes for a workspace with a review function of its own.
 REVIEWER = {"ReviewerCodeBucket": CODE_BUCKET, "ReviewerCodePrefix": CODE_PREFIX, "ReviewerArchitecture": ARCHITECTURE}
 IMAGE = "plangate-runner:local"
 NOBODY = 65534
-LIMITS = {
-    "plan_seconds": 3000, "apply_seconds": 3000, "bundle_files": 10_000, "bundle_bytes": 100 << 20, "document_bytes": 256 << 20,
-    "artifact_bytes": 256 << 20, "log_bytes": 32 << 20, "grace_seconds": 100,
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,29 +181,11 @@ def build_image(stack, outputs, engines, profile, provider_mirror=None, limits=N
     fresh = directory / "runner.new"
     shutil.copy2(binary("plangate-runner", profile), fresh)
     fresh.rename(directory / "runner")
-    keys = [outputs[name] for name in ("OrderKeyArn", "OtherOrderKeyArn") if name in outputs]
-    configuration = {
-        "schema": "plangate.runner.v1", "region": REGION, "exchange_bucket": outputs["ExchangeBucket"],
-        "document_key": outputs["DocumentKeyArn"], "endpoint_url": stack.endpoint,
-        "engines": [dataclasses.asdict(engine) for engine in engines],
-        "provider_mirror": str(provider_mirror) if provider_mirror else None, "work_root": str(work), "engine_user": user,
-        "order_keys": [order_key(stack, key, "retired" if key in retired else "accepted") for key in dict.fromkeys([*keys, *retired])],
-        "limits": {**LIMITS, **(limits or {})},
-    }
+    configuration = image.configuration(
+        outputs, REGION, [dataclasses.asdict(engine) for engine in engines], image.order_keys(outputs, stack.client("kms"), retired), limits,
+        endpoint_url=stack.endpoint, provider_mirror=str(provider_mirror) if provider_mirror else None, work_root=str(work), engine_user=user)
     (directory / "runner.json").write_text(json.dumps(configuration, indent=2) + "\n")
     return directory
-
-
-def order_key(stack, key, state):
-    """A key of apply orders, as the runner's configuration names it."""
-    return {"key_id": key, "public_key_pem": pem(stack.client("kms").get_public_key(KeyId=key)["PublicKey"]), "state": state}
-
-
-def pem(der):
-    """A public key as PEM."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
-
-    return load_der_public_key(der).public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 def deploy_gate(stack, profile="dev", name="plangate", engine=None, provider_mirror=None, limits=None, review_models=(), say=lambda line: None, slack=None):

@@ -22,7 +22,9 @@ import subprocess
 import sys
 import time
 import uuid
-import zipfile
+
+from deploy import DeployError, changes
+from deploy.release import zip_program
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STATE = ROOT / ".plangate"
@@ -30,6 +32,7 @@ ACCOUNT, REGION = "111122223333", "eu-central-1"
 # A second account of the same stack, for estates elsewhere.
 SECOND_ACCOUNT = "444455556666"
 START_SECONDS, STOP_SECONDS = 60, 20
+PAUSE = 0.1
 
 
 class StackError(Exception):
@@ -275,54 +278,31 @@ class Stack:
 
     # -- deployment -----------------------------------------------------------------------------------------------
 
-    def deploy(self, template, stack_name, parameters=None, capabilities=("CAPABILITY_NAMED_IAM",), session=None):
+    def deploy(self, template, stack_name, parameters=None, session=None, tags=None):
         """Creates or updates a CloudFormation stack from a template file; gives its outputs.
 
         Raises a StackError with the events that tell why, if it fails.
         """
-        cloudformation = (session or self).client("cloudformation")
-        exists = True
+        cloudformation, url = (session or self).client("cloudformation"), self._template_url(template, session)
         try:
-            cloudformation.describe_stacks(StackName=stack_name)
-        except cloudformation.exceptions.ClientError:
-            exists = False
-        asked = {
-            "StackName": stack_name, "TemplateURL": self._template_url(template, session), "Capabilities": list(capabilities),
-            "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in (parameters or {}).items()]}
-        change_set = cloudformation.create_change_set(
-            ChangeSetName=f"local-{uuid.uuid4().hex}", ChangeSetType="UPDATE" if exists else "CREATE", **asked)["Id"]
+            change_set = changes.make(cloudformation, stack_name, url, parameters or {}, tags or {}, PAUSE)
+            if change_set.changes or change_set.creates:
+                return changes.outputs(changes.execute(cloudformation, change_set, PAUSE))
+            # The emulator's change sets do not see what only a condition changes; its updates do.
+            return changes.outputs(self._update(cloudformation, stack_name, url, parameters or {}))
+        except DeployError as error:
+            raise StackError(str(error)) from None
 
-        def prepared():
-            described = cloudformation.describe_change_set(ChangeSetName=change_set)
-            return described if described["Status"] not in ("CREATE_PENDING", "CREATE_IN_PROGRESS") else None
-
-        described = wait_for(prepared, 120, f"the change set of `{stack_name}`")
-        if described["Status"] == "FAILED":
-            reason = described.get("StatusReason", "")
-            if not (exists and "didn't contain changes" in reason or "No updates are to be performed" in reason):
-                raise StackError(f"the change set of `{stack_name}` failed: {reason}")
-            try:
-                # The emulator's change sets do not see what only a condition changes; its updates do.
-                cloudformation.update_stack(**asked)
-            except cloudformation.exceptions.ClientError as error:
-                if "No updates are to be performed" not in str(error):
-                    raise
-                return self._outputs(cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0])
-        else:
-            cloudformation.execute_change_set(ChangeSetName=change_set)
-
-        def settled():
-            found = cloudformation.describe_stacks(StackName=stack_name)["Stacks"][0]
-            busy = found["StackStatus"].endswith("_IN_PROGRESS")
-            return None if busy else found
-
-        found = wait_for(settled, 300, f"the stack `{stack_name}`", pause=0.1)
-        if found["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
-            events = cloudformation.describe_stack_events(StackName=stack_name)["StackEvents"]
-            told = [f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
-                    for event in reversed(events) if "FAILED" in event["ResourceStatus"] and event.get("ResourceStatusReason")]
-            raise StackError("\n  ".join([f"`{stack_name}` is {found['StackStatus']}", *told]))
-        return self._outputs(found)
+    @staticmethod
+    def _update(cloudformation, stack_name, url, parameters):
+        """Updates a stack without a change set; gives it."""
+        asked = [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()]
+        try:
+            cloudformation.update_stack(StackName=stack_name, TemplateURL=url, Capabilities=["CAPABILITY_NAMED_IAM"], Parameters=asked)
+        except cloudformation.exceptions.ClientError as error:
+            if "No updates are to be performed" not in str(error):
+                raise
+        return changes.settled(cloudformation, stack_name, PAUSE)
 
     def _template_url(self, template, session=None):
         """Puts a template where CloudFormation reads it, in the account that deploys: in a request it could not be over 51,200 bytes."""
@@ -334,10 +314,6 @@ class Stack:
         key = f"{uuid.uuid4().hex}/{pathlib.Path(template).name}"
         s3.upload_file(str(template), bucket, key)
         return f"{self.endpoint}/{bucket}/{key}"
-
-    @staticmethod
-    def _outputs(stack):
-        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
     def upload_function(self, bucket, key, binary):
         """Puts a function's package into a bucket."""
@@ -351,11 +327,8 @@ def package_function(binary):
     if package.is_file() and package.stat().st_mtime_ns == made:
         return package
     package.parent.mkdir(exist_ok=True)
-    entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
-    entry.external_attr, entry.compress_type = 0o755 << 16, zipfile.ZIP_DEFLATED
     fresh = package.with_name(f"{uuid.uuid4().hex}.new")
-    with zipfile.ZipFile(fresh, "w", compresslevel=1) as archive, open(binary, "rb") as source, archive.open(entry, "w") as target:
-        shutil.copyfileobj(source, target, 1 << 20)
+    zip_program(binary, fresh, level=1)
     os.utime(fresh, ns=(made, made))
     fresh.rename(package)
     return package

@@ -12,7 +12,7 @@ use crate::exit;
 
 /// plangate: what is applied is byte for byte the plan that was decided on.
 #[derive(Debug, Parser)]
-#[command(name = "plangate", version, about, after_help = exit::HELP, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "plangate", version = plangate_release::told(), about, after_help = exit::HELP, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// The gate's address; PLANGATE_API otherwise
     #[arg(long, global = true, value_name = "URL", env = "PLANGATE_API", hide_env_values = true)]

@@ -80,12 +80,12 @@ def of_type(found, kind):
 
 
 def policies(found):
-    """Every IAM policy of a template: whose (the resource's name) and its statements."""
+    """Every IAM policy of a template: whose (the resource's name) and its statements, those under a condition among them."""
     for name, role in of_type(found, "AWS::IAM::Role").items():
         for policy in role.get("Policies", []):
-            yield name, listed(policy["PolicyDocument"]["Statement"])
+            yield name, branches(policy["PolicyDocument"]["Statement"])
     for name, policy in of_type(found, "AWS::IAM::ManagedPolicy").items():
-        yield name, listed(policy["PolicyDocument"]["Statement"])
+        yield name, branches(policy["PolicyDocument"]["Statement"])
 
 
 def statements(found, effect="Allow"):

@@ -2,8 +2,9 @@
 
 AWS: a state machine calls services under its execution role; StartExecution with the same name and input is idempotent while
 the execution runs; a stopped execution stays stopped; TimeoutSeconds of the machine ends it as TIMED_OUT; a state's TimeoutSeconds
-may be a JSONata expression or, as TimeoutSecondsPath, come from the input. The emulator: calls as root, refuses the repeated start,
-lets a failure overwrite ABORTED, and takes numbers only.
+may be a JSONata expression or, as TimeoutSecondsPath, come from the input; DescribeStateMachineForExecution tells the definition and the role
+that an execution began with. The emulator: calls as root, refuses the repeated start, lets a failure overwrite ABORTED, takes numbers only, and
+tells the definition that the machine has now.
 """
 
 import contextvars
@@ -21,6 +22,9 @@ MAXIMUM_SECONDS = 99_999_999
 _execute_task, _fail_execution, _run_execution, _add_event = (
     sf._execute_task, sf._fail_execution, sf._run_execution, sf._add_event)
 _start_execution, _stop_execution, _invoke_resource = sf._start_execution, sf._stop_execution, sf._invoke_resource
+_describe_state_machine_for_execution = sf._describe_state_machine_for_execution
+# By the execution's ARN, what its machine was when it began.
+_begun = {}
 _TERMINAL_EVENTS = ("ExecutionAborted", "ExecutionTimedOut", "ExecutionFailed", "ExecutionSucceeded")
 
 
@@ -81,6 +85,7 @@ def install():
     sf._add_event = add_event
     sf._start_execution = start_execution
     sf._stop_execution = stop_execution
+    sf._describe_state_machine_for_execution = describe_state_machine_for_execution
     callback.install()
     redrive.install()
 
@@ -206,15 +211,25 @@ def add_event(execution, event_type, details=None):
 
 
 def start_execution(data):
-    """StartExecution, idempotent by name and input while the execution runs."""
+    """StartExecution, idempotent by name and input while the execution runs; what it begins with is remembered."""
     status, headers, body = _start_execution(data)
-    if status == 400 and json.loads(body).get("__type") == "ExecutionAlreadyExists":
+    told = json.loads(body)
+    if status == 400 and told.get("__type") == "ExecutionAlreadyExists":
         machine = sf._state_machines[sf._resolve_state_machine_arn(data["stateMachineArn"])]
         arn = f"arn:aws:states:{get_region()}:{get_account_id()}:execution:{machine['name']}:{data['name']}"
         running = sf._executions.get(arn)
         if running["status"] == "RUNNING" and running["input"] == data.get("input", "{}"):
             return json_response({"executionArn": arn, "startDate": running["startDate"]})
+    if status == 200:
+        machine = sf._state_machines[sf._executions[told["executionArn"]]["stateMachineArn"]]
+        _begun[told["executionArn"]] = {name: machine[name] for name in ("definition", "roleArn")}
     return status, headers, body
+
+
+def describe_state_machine_for_execution(data):
+    """DescribeStateMachineForExecution, with what the execution began with."""
+    status, headers, body = _describe_state_machine_for_execution(data)
+    return (status, headers, body) if status != 200 else json_response({**json.loads(body), **_begun.get(data.get("executionArn"), {})})
 
 
 def stop_execution(data):

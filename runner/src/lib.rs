@@ -16,6 +16,7 @@ mod apply;
 mod backend;
 mod folder;
 mod identity;
+mod image;
 mod leftovers;
 mod lines;
 mod order;
@@ -29,24 +30,28 @@ mod secrets;
 mod state;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plangate_gate::time::Timestamp;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fs::Mode;
+use rustix::process::DumpableBehavior;
 
 use crate::config::Config;
 use crate::engine::Stop;
 use crate::environment::Invocation;
-use crate::error::{Result, RunnerError};
+use crate::error::{Result, RunnerError, io};
 use crate::printed::Printed;
 use crate::task::{Task, run};
 
-/// The whole program. Its exit code is 0 if and only if it has written a receipt, whatever that says.
+/// The whole program. Started as a task, its exit code is 0 if and only if it has written a receipt, whatever that says. `--check`, which is for
+/// the image's build, looks at the image and does no more.
 #[must_use]
 pub fn main() -> ExitCode {
-    match task() {
+    let done = if std::env::args_os().skip(1).eq(["--check"]) { look() } else { task() };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(printed(), "plangate: no receipt was written: {error}");
@@ -55,14 +60,27 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The settings that stand beside the program.
+fn settings() -> Result<Config> {
+    let own = std::env::current_exe()
+        .map_err(|error| RunnerError::unusable(format!("where the runner stands is not known: {}", error.kind())))?;
+    Config::load(&own.with_file_name("runner.json"))
+}
+
+fn look() -> Result<()> {
+    let told = image::check(&settings()?, Path::new("/"), &std::env::var("ENGINES").unwrap_or_default())?;
+    writeln!(std::io::stdout(), "{told}").map_err(io("print"))
+}
+
 fn task() -> Result<()> {
+    // The engine may be the same user: other processes of that user must read neither this one's memory nor its environment.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| RunnerError::unusable(format!("cannot close its memory: {error}")))?;
     let stop = Stop::on_signals()?;
     // Engines write their files for everybody to read.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     leftovers::inherit()?;
-    let own = std::env::current_exe()
-        .map_err(|error| RunnerError::unusable(format!("where the runner stands is not known: {}", error.kind())))?;
-    let config = Config::load(&own.with_file_name("runner.json"))?;
+    let config = settings()?;
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let invocation = Invocation::from_variables(variables)?;

@@ -59,6 +59,7 @@ pub fn run(task: Task<'_>) -> Result<Receipt> {
     let mut log = Log::new(task.out, limits.log_bytes);
     let invocation = task.invocation;
     log.text(&format!("plangate: {} of {} in {}", invocation.phase, invocation.run, invocation.workspace));
+    log.text(&format!("plangate: runner {}", plangate_release::told()));
 
     let found = find(task.cloud, task.config, invocation)?;
     let mut evidence = Evidence::default();

@@ -15,7 +15,7 @@ def rotate(world):
     begun = world.outputs["TaskDefinition"]
 
     def update(keys, retired=(), earlier=begun):
-        world.gate.update(OrderKeys=keys, EarlierTaskDefinition=earlier)
+        world.gate.update(OrderKeys=keys, EarlierTaskDefinitions=earlier)
         deploy.build_image(world.stack, world.outputs, [world.gate.engine], "dev", retired=retired)
         return world.outputs["OrderKeyArn"]
 

@@ -21,7 +21,9 @@ use crate::settings::named;
 /// Sends the process's events to standard output, where Lambda collects lines. Set once a process: a second call changes
 /// nothing.
 pub fn log() {
-    let _ = subscriber(Lines { gate: gate_and_function().0, write: print, clock: milliseconds }).try_init();
+    if subscriber(Lines { gate: gate_and_function().0, write: print, clock: milliseconds }).try_init().is_ok() {
+        tracing::info!(release = plangate_release::told(), "the function starts");
+    }
 }
 
 /// The names of the gate and of the function in it. A gate's name has no hyphen.
