@@ -26,7 +26,7 @@ use crate::store::{Item, Key, Store, StoreError, Write};
 use crate::workflow::Workflow;
 
 /// How many runs one call proposes at most; who has waited longest comes first, and the next call goes on.
-const MOST: usize = 50;
+const MOST: u64 = 50;
 
 fn look_key(workspace: &WorkspaceId) -> Key {
     Key::new(format!("DRIFT#{workspace}"), "LOOK")
@@ -108,8 +108,12 @@ pub async fn look(
         }
     }
     due.sort();
-    looked.waiting = due.len().saturating_sub(MOST) as u64;
-    for (_, workspace) in due.iter().take(MOST) {
+    for (place, (_, workspace)) in due.iter().enumerate() {
+        // Who has to wait takes nobody's turn.
+        if looked.proposed >= MOST {
+            looked.waiting += due.len().saturating_sub(place) as u64;
+            break;
+        }
         let none = || StoreError::Unavailable("the machine has no randomness to give".to_owned());
         let run = RunId::new(now, noise().ok_or_else(none)?);
         match propose(store, objects, workflow, bucket, workspace, run, now).await {
