@@ -170,6 +170,7 @@ fn what(what: &What) -> String {
             format!("state changed outside of the gate, noticed by {run}: was {before}; is {after}")
         }
         What::DriftFound { run, projection, .. } => format!("drift found by {run}, projection {projection}"),
+        What::DriftNotSeen { run, reason } => format!("drift could not be looked for by {run}: {}", reason.code()),
         What::DriftGone { run, .. } => format!("drift gone, seen by {run}"),
         What::Frozen { reason } => format!("frozen: {}", inert(reason)),
         What::FreezeLifted { reason } => format!("freeze lifted: {}", inert(reason)),

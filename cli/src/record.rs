@@ -103,6 +103,7 @@ fn drift(word: &DriftWord) -> String {
         DriftWord::Found { previous: Some(_) } => "new: something else has drifted than before".to_owned(),
         DriftWord::Standing { first } => format!("stands, as {first} found it"),
         DriftWord::Gone { .. } => "gone".to_owned(),
+        DriftWord::Failing | DriftWord::StillFailing { .. } => "could not be looked for".to_owned(),
         DriftWord::Unclear => "unclear: something was applied meanwhile; it is looked at again soon".to_owned(),
     }
 }

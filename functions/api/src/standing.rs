@@ -158,7 +158,7 @@ pub(crate) async fn drift(
         status: run.as_ref().map(|run| run.status),
         failure: run.as_ref().and_then(|run| run.failure.as_ref()).map(|failure| failure.reason.code().to_owned()),
         due,
-        looked_at: standing.as_ref().map(|drift| drift.at),
+        looked_at: standing.as_ref().and_then(|drift| drift.looked_at),
         finding: standing.and_then(|drift| drift.finding),
         note,
     }))

@@ -147,6 +147,10 @@ impl<'a> Announcer<'a> {
             | What::RunClosed { .. }
             | What::LockQuarantined { .. }
             | What::LockAcknowledged { .. }
+            | What::ChangedOutsideGate { .. }
+            | What::DriftFound { .. }
+            | What::DriftGone { .. }
+            | What::DriftNotSeen { .. }
             | What::Frozen { .. }
             | What::FreezeLifted { .. }
             | What::DocumentChanged { .. }

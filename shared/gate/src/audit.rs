@@ -305,6 +305,13 @@ pub enum What {
         /// The etag of the workspace from which on.
         after: String,
     },
+    /// Ledger: drift can no longer be looked for, or for another reason than before; told once for each.
+    DriftNotSeen {
+        /// The run that could not look.
+        run: RunId,
+        /// Why.
+        reason: FailureReason,
+    },
     /// Somebody was refused who may not do what was asked.
     StrangerRefused {
         /// Who, as far as it is known: the IAM identity of the request.

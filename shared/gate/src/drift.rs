@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::failure::FailureReason;
 use crate::ids::{RunId, WorkspaceId};
 use crate::run::{Counts, ProjectionRecord};
 use crate::time::Timestamp;
@@ -52,6 +53,13 @@ pub enum DriftWord {
         /// The projection's digest of what was known.
         previous: Digest,
     },
+    /// It could not look, and nobody was told of that, or for another reason.
+    Failing,
+    /// It could not look either; that was told before.
+    StillFailing {
+        /// The first run that could not.
+        first: RunId,
+    },
     /// It says nothing: the state moved while it looked, or another run has been applied since it was proposed.
     Unclear,
 }
@@ -60,8 +68,20 @@ impl DriftWord {
     /// Whether people are to be told.
     #[must_use]
     pub const fn is_news(&self) -> bool {
-        matches!(self, Self::Found { .. } | Self::Gone { .. })
+        matches!(self, Self::Found { .. } | Self::Gone { .. } | Self::Failing)
     }
+}
+
+/// A look that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failing {
+    /// Why.
+    pub reason: FailureReason,
+    /// The first run that failed so.
+    pub run: RunId,
+    /// When.
+    pub since: Timestamp,
 }
 
 /// What stands of a workspace's drift.
@@ -72,16 +92,37 @@ pub struct Drift {
     pub schema: DriftSchema,
     /// Whose.
     pub workspace: WorkspaceId,
-    /// The last run that has said something.
-    pub run: RunId,
-    /// When it did.
-    pub at: Timestamp,
+    /// When a run last said something; none: none has yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub looked_at: Option<Timestamp>,
     /// What has drifted; none: nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub finding: Option<Finding>,
+    /// Why nothing can be said any more, if the last looks have failed. What was found before stands.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failing: Option<Failing>,
 }
 
 impl Drift {
+    /// Takes in that `run` could not look, for this `reason`. Gives what stands from now on, and whether that is new.
+    #[must_use]
+    pub fn after_failure(
+        before: Option<&Self>,
+        workspace: &WorkspaceId,
+        run: &RunId,
+        reason: FailureReason,
+        now: Timestamp,
+    ) -> (Self, DriftWord) {
+        let failing = before.and_then(|drift| drift.failing.as_ref()).filter(|failing| failing.reason == reason);
+        let (failing, word) = match failing {
+            Some(old) => (old.clone(), DriftWord::StillFailing { first: old.run.clone() }),
+            None => (Failing { reason, run: run.clone(), since: now }, DriftWord::Failing),
+        };
+        let (looked_at, finding) = before.map_or((None, None), |drift| (drift.looked_at, drift.finding.clone()));
+        let (schema, workspace) = (DriftSchema::V1, workspace.clone());
+        (Self { schema, workspace, looked_at, finding, failing: Some(failing) }, word)
+    }
+
     /// Takes in what `run` has found at `now`: a projection of what would be changed, or (none) that nothing would. Gives what
     /// stands from now on, and what is new about it.
     #[must_use]
@@ -105,8 +146,8 @@ impl Drift {
                 (Some(finding), DriftWord::Found { previous: old.map(|old| old.projection) })
             }
         };
-        let (workspace, run) = (workspace.clone(), run.clone());
-        (Self { schema: DriftSchema::V1, workspace, run, at: now, finding }, word)
+        let (schema, workspace) = (DriftSchema::V1, workspace.clone());
+        (Self { schema, workspace, looked_at: Some(now), finding, failing: None }, word)
     }
 }
 
@@ -166,7 +207,10 @@ mod tests {
         let first = found.finding.clone().unwrap();
         for number in 3..6 {
             let (after, word) = look(number, Some(&one));
-            assert_eq!((after.finding.as_ref(), after.at), (Some(&first), now.plus_seconds(number.into())));
+            assert_eq!(
+                (after.finding.as_ref(), after.looked_at),
+                (Some(&first), Some(now.plus_seconds(number.into())))
+            );
             assert_eq!(word, DriftWord::Standing { first: first.run.clone() });
             assert!(!word.is_news());
         }
@@ -175,5 +219,25 @@ mod tests {
         assert_eq!(changed.finding.unwrap().projection, other.object.digest);
         assert_eq!(look(7, None).1, DriftWord::Gone { previous: other.object.digest });
         assert_eq!(look(8, None).1, DriftWord::Nothing);
+    }
+
+    #[test]
+    fn that_nothing_can_be_seen_any_more_is_told_once_for_each_reason_and_what_was_found_stands() {
+        let now: Timestamp = "2026-11-30T05:00:00Z".parse().unwrap();
+        let workspace = WorkspaceId::new([5; 10]);
+        let run = |number: u8| RunId::new(now, [number; 10]);
+        let one = projection(b"one");
+        let (found, _) = Drift::after(None, &workspace, &run(1), Some(&one), now);
+        let fails = |before: &Drift, number: u8, reason| {
+            Drift::after_failure(Some(before), &workspace, &run(number), reason, now.plus_seconds(number.into()))
+        };
+        let (first, word) = fails(&found, 2, FailureReason::PlanErrored);
+        assert_eq!((word, &first.finding, first.looked_at), (DriftWord::Failing, &found.finding, found.looked_at));
+        let (again, word) = fails(&first, 3, FailureReason::PlanErrored);
+        assert_eq!((word, &again), (DriftWord::StillFailing { first: run(2) }, &first));
+        let (other, word) = fails(&again, 4, FailureReason::InitFailed);
+        assert_eq!(word, DriftWord::Failing);
+        let (seen, word) = Drift::after(Some(&other), &workspace, &run(5), Some(&one), now);
+        assert_eq!((word, seen.failing), (DriftWord::Standing { first: run(1) }, None));
     }
 }

@@ -26,7 +26,7 @@ use crate::store::{Item, Key, Store, StoreError, Write};
 use crate::workflow::Workflow;
 
 /// How many runs one call proposes at most; who has waited longest comes first, and the next call goes on.
-const MOST: usize = 50;
+const MOST: u64 = 50;
 
 fn look_key(workspace: &WorkspaceId) -> Key {
     Key::new(format!("DRIFT#{workspace}"), "LOOK")
@@ -108,8 +108,12 @@ pub async fn look(
         }
     }
     due.sort();
-    looked.waiting = due.len().saturating_sub(MOST) as u64;
-    for (_, workspace) in due.iter().take(MOST) {
+    for (place, (_, workspace)) in due.iter().enumerate() {
+        // Who has to wait takes nobody's turn.
+        if looked.proposed >= MOST {
+            looked.waiting += due.len().saturating_sub(place) as u64;
+            break;
+        }
         let none = || StoreError::Unavailable("the machine has no randomness to give".to_owned());
         let run = RunId::new(now, noise().ok_or_else(none)?);
         match propose(store, objects, workflow, bucket, workspace, run, now).await {
@@ -155,8 +159,7 @@ async fn due_since(
 /// made again soon.
 #[must_use]
 pub fn said(run: &Run) -> bool {
-    let moved = run.failure.as_ref().is_some_and(|failure| failure.reason == FailureReason::StateMovedDuringPlan);
-    run.drift != Some(DriftWord::Unclear) && !moved
+    run.drift != Some(DriftWord::Unclear)
 }
 
 /// What a workspace's turn came to.
@@ -216,8 +219,26 @@ pub(crate) struct Found {
 /// Takes in what `run`, which ends here, has found of drift, and notes on it what is new about that. Nothing for a run that did
 /// not look for drift, or did not come so far.
 pub(crate) async fn take_in(store: &dyn Store, run: &mut Run, now: Timestamp) -> Result<Found, Error> {
-    if !run.looks_for_drift() || !matches!(run.status, Status::Planned | Status::NoChanges) {
+    if !run.looks_for_drift() || !matches!(run.status, Status::Planned | Status::NoChanges | Status::Failed) {
         return Ok(Found::default());
+    }
+    let item = store.get(&drift_key(&run.workspace)).await?;
+    let before: Option<Drift> = item.as_ref().map(read).transpose()?;
+    let put = |after: &Drift| {
+        let mut put = Item::new(drift_key(&run.workspace), write("what stands of drift", after)?);
+        put.version = item.as_ref().map_or(0, |item| item.version);
+        Ok::<_, Error>(Write::Put(put))
+    };
+    if let Some(reason) = run.failure.as_ref().map(|failure| failure.reason) {
+        if reason == FailureReason::StateMovedDuringPlan {
+            run.drift = Some(DriftWord::Unclear);
+            return Ok(Found::default());
+        }
+        let (after, word) = Drift::after_failure(before.as_ref(), &run.workspace, &run.id, reason, now);
+        let told = (word == DriftWord::Failing).then(|| What::DriftNotSeen { run: run.id.clone(), reason });
+        let writes = vec![put(&after)?];
+        run.drift = Some(word);
+        return Ok(Found { writes, told });
     }
     let known = KnownRow::load(store, &run.workspace).await?;
     let moved = matches!(run.compared, None | Some(Compared::Unclear));
@@ -227,8 +248,6 @@ pub(crate) async fn take_in(store: &dyn Store, run: &mut Run, now: Timestamp) ->
         run.drift = Some(DriftWord::Unclear);
         return Ok(Found::default());
     }
-    let item = store.get(&drift_key(&run.workspace)).await?;
-    let before: Option<Drift> = item.as_ref().map(read).transpose()?;
     let projection = run.projection.as_ref().filter(|_| run.status == Status::Planned);
     let (after, word) = Drift::after(before.as_ref(), &run.workspace, &run.id, projection, now);
     let told = match (&word, &after.finding) {
@@ -239,8 +258,7 @@ pub(crate) async fn take_in(store: &dyn Store, run: &mut Run, now: Timestamp) ->
         (DriftWord::Gone { previous }, _) => Some(What::DriftGone { run: run.id.clone(), previous: *previous }),
         _ => None,
     };
+    let writes = vec![known.check(), put(&after)?];
     run.drift = Some(word);
-    let mut put = Item::new(drift_key(&run.workspace), write("what stands of drift", &after)?);
-    put.version = item.map_or(0, |item| item.version);
-    Ok(Found { writes: vec![known.check(), Write::Put(put)], told })
+    Ok(Found { writes, told })
 }

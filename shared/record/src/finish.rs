@@ -87,6 +87,7 @@ pub(crate) async fn finish(
 
     let unknown = ending.failure.as_ref().is_some_and(|f| f.reason == FailureReason::ApplyOutcomeUnknown);
     let known = if before == Status::Applying { known::follow(store, &row.run, unknown, now).await? } else { None };
+    // The failure stands on the run by now.
     let found = drift::take_in(store, &mut row.run, now).await?;
     if let Some(what) = found.told {
         ledger.append(now, &ending.actor, what)?;

@@ -7,7 +7,7 @@ use plangate_gate::known::{Compared, Known, Sighting};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::LockState;
 use plangate_gate::order::Phase;
-use plangate_gate::run::Run;
+use plangate_gate::run::{Kind, Run};
 use plangate_gate::time::Timestamp;
 
 use crate::error::Error;
@@ -62,7 +62,8 @@ pub(crate) async fn compare(
     now: Timestamp,
 ) -> Result<(Option<Write>, Option<What>), Error> {
     let (Some(sighting), Some(moves)) = (run.sighting(now), run.known_moves) else { return Ok((None, None)) };
-    let applying = applying(store, &run.workspace).await?;
+    // A run that may be applied holds the lock itself.
+    let applying = run.kind == Kind::PlanOnly && applying(store, &run.workspace).await?;
     let mut row = KnownRow::load(store, &run.workspace).await?;
     let before = row.known.clone();
     let compared = row.known.planned(sighting, moves, applying);

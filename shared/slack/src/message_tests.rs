@@ -341,6 +341,16 @@ fn drift_is_told_with_what_would_be_changed_or_where_that_is_to_be_seen() {
     let message = told(&small, DriftWord::Gone { previous: Digest::of(b"before") }).unwrap();
     within_limits(&message);
     assert!(!all(&message).contains("terraform_data.x") && all(&message).contains("Drift is gone"));
+    let mut failed = run(Status::Failed, &small);
+    failed.drift = Some(DriftWord::Failing);
+    let subject = Subject { run: &failed, workspace: "payments", projection: None };
+    let message = Message::drift(&subject).unwrap();
+    within_limits(&message);
+    let text = all(&message);
+    assert!(
+        text.contains("apply-errored") && !text.contains("a line of the engine's"),
+        "the reason, and no detail: {text}"
+    );
     for word in [DriftWord::Nothing, DriftWord::Unclear] {
         assert_eq!(told(&small, word), None);
     }

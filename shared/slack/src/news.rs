@@ -47,8 +47,17 @@ impl Message {
             DriftWord::Found { previous: None } => "Drift: the estate is not as it was applied",
             DriftWord::Found { previous: Some(_) } => "Drift: something else has drifted than before",
             DriftWord::Gone { .. } => "Drift is gone: the estate is as it was applied",
-            DriftWord::Nothing | DriftWord::Standing { .. } | DriftWord::Unclear => return None,
+            DriftWord::Failing => "Drift cannot be looked for any more",
+            DriftWord::Nothing | DriftWord::Standing { .. } | DriftWord::StillFailing { .. } | DriftWord::Unclear => {
+                return None;
+            }
         };
+        if let (Some(DriftWord::Failing), Some(failure)) = (&run.drift, &run.failure) {
+            let why = field("Why", &format!("{}. Next: {}", failure.reason.code(), failure.reason.next_step()));
+            let fields = [workspace(subject), field("Run", run.id.as_str()), why];
+            let blocks = vec![header(headline), json!({ "type": "section", "fields": fields })];
+            return Some(Self { text: format!("{headline}: {}, {}", run.workspace, run.id), blocks });
+        }
         let gone = matches!(run.drift, Some(DriftWord::Gone { .. }));
         let view = view(subject);
         let counts = if gone { "No changes.".to_owned() } else { counts(run, view.as_ref()) };

@@ -104,7 +104,7 @@ impl Class {
             | F::PlanTimedOut
             | F::PlanFormatUnsupported => Self::Proposal,
             F::OrderKeyRetired | F::StateMovedDuringPlan | F::StateIdentityMismatch | F::PlanExpired => Self::Overtaken,
-            F::ApplyErrored => Self::Estate,
+            F::ApplyErrored | F::EstateUnavailable => Self::Estate,
             F::PlanTaskFailed | F::ApplyNotStarted | F::ExecutionAborted => Self::Task,
             F::PlanUnparseable | F::GateError => Self::Gate,
             F::IdentityMismatch

@@ -201,3 +201,27 @@ async fn a_run_that_another_apply_has_overtaken_says_nothing_and_is_made_again_s
     assert_eq!((ended.compared, ended.drift), (Some(Compared::AsKnown), Some(DriftWord::Unclear)));
     assert!(told(&world).await.is_empty() && standing(&world, &world.workspace).await.unwrap().is_none());
 }
+
+#[tokio::test]
+async fn that_drift_cannot_be_looked_for_any_more_is_told_once() {
+    let (world, _) = watched().await;
+    let mut told = Vec::new();
+    for number in 0..3 {
+        strikes(&world, at(100 + number * 24 * HOUR)).await;
+        let run = looker(&world).await;
+        world.admit(&run).await.unwrap();
+        world.prepare(&run).await.unwrap();
+        world.conclude(&run, Some("States.TaskFailed")).await.unwrap();
+        told.push(world.check_ended(&run).await.drift.unwrap());
+    }
+    let chain = world.chain(Chain::Workspace(world.workspace.clone())).await;
+    let not_seen = |what: &What| match what {
+        What::DriftNotSeen { run, reason } => Some((run.clone(), reason.code())),
+        _ => None,
+    };
+    let first: Vec<_> = chain.iter().filter_map(not_seen).collect();
+    let [(run, "plan-task-failed")] = first.as_slice() else { panic!("{first:?}") };
+    let still = DriftWord::StillFailing { first: run.clone() };
+    assert_eq!(told, [DriftWord::Failing, still.clone(), still]);
+    assert_eq!(standing(&world, &world.workspace).await.unwrap().unwrap().failing.unwrap().run, *run);
+}
