@@ -7,6 +7,7 @@ use plangate_gate::run::{Choice, Kind};
 use plangate_wire::{AnnotateRequest, AnnotationView, Reason};
 use serde_json::json;
 
+use super::decisions::reason;
 use super::world::{Faults, World, at};
 use crate::annotate::{ANNOTATIONS, annotate};
 use crate::error::Error;
@@ -18,13 +19,6 @@ fn request(number: u32, note: &str, corrects: Option<u64>) -> AnnotateRequest {
 
 async fn note(world: &World, who: &str, run: &RunId, request: &AnnotateRequest) -> Result<AnnotationView, Error> {
     annotate(world, &world.caller(who).await, run, request, at(100)).await
-}
-
-fn reason<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Reason {
-    match outcome {
-        Err(Error::Refused(refusal)) => refusal.reason,
-        other => panic!("expected a refusal, got {other:?}"),
-    }
 }
 
 /// A run that was rejected, in a world where dora administers, and a bot may approve.

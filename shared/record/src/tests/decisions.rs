@@ -15,7 +15,7 @@ use crate::objects::Objects;
 use crate::store::{Store, Write};
 use plangate_gate::receipt::PlanExit;
 
-fn reason<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Reason {
+pub(super) fn reason<T: std::fmt::Debug>(outcome: Result<T, Error>) -> Reason {
     match outcome {
         Err(Error::Refused(refusal)) => refusal.reason,
         other => panic!("expected a refusal, got {other:?}"),
