@@ -45,7 +45,8 @@ fn page(command: &clap::Command, folder: &Path, count: &mut u32) -> Result<(), C
     let unwritten = |source| CliError::Write { path: inert(&path.to_string_lossy()), source };
     let mut text = Vec::new();
     // Without a date, the same program writes the same pages.
-    Man::new(command.clone().name(&name)).date("").render(&mut text).map_err(unwritten)?;
+    let source = format!("plangate {}", env!("CARGO_PKG_VERSION"));
+    Man::new(command.clone()).date("").source(source).render(&mut text).map_err(unwritten)?;
     std::fs::write(&path, text).map_err(unwritten)?;
     *count += 1;
     command.get_subcommands().filter(|each| !each.is_hide_set()).try_for_each(|each| page(each, folder, count))

@@ -113,13 +113,18 @@ before=$(version)
 step "7. Change what has to be changed, then plan"
 printf 'The configuration is in %s. Change it there, from another terminal.\n' "$work/run/source" >&2
 read -r -p 'Press Enter to plan. '
+# The engine's own picture of a plan would show what providers copy out of secrets; the projection does not, and a plan cannot steer
+# the terminal by it. Errors are shown as they come.
 changes=0
-"$engine" plan -input=false -lock-timeout=60s -detailed-exitcode ${variables[@]+"${variables[@]}"} -out="$work/plan.tfplan" || changes=$?
+"$engine" plan -no-color -input=false -lock-timeout=60s -detailed-exitcode ${variables[@]+"${variables[@]}"} \
+  -out="$work/plan.tfplan" > "$work/plan.log" || changes=$?
 case $changes in
   0) printf '\nThere is nothing to apply.\n' >&2; exit 0 ;;
   2) ;;
   *) stop "the plan failed" ;;
 esac
+"$engine" show -json ${early[@]+"${early[@]}"} "$work/plan.tfplan" > "$work/plan.json"
+plangate project "$work/plan.json"
 
 step "8. Apply that plan, and no other"
 read -r -p "Type $workspace to apply what you have just read: " answer
@@ -127,12 +132,12 @@ read -r -p "Type $workspace to apply what you have just read: " answer
 # A plan carries its variables, but for ephemeral ones.
 again=()
 if [ -n "$secrets" ]; then
-  "$engine" show -json ${early[@]+"${early[@]}"} "$work/plan.tfplan" > "$work/plan.json"
   plangate break-glass ephemeral "$work/plan.json" "$work/secrets.tfvars.json" > "$work/apply.tfvars.json"
   if [ -s "$work/apply.tfvars.json" ]; then again=(-var-file="$work/apply.tfvars.json"); fi
 fi
+# Outputs, which the engine prints at the end, stay in the state.
 ended=0
-"$engine" apply -input=false -lock-timeout=60s ${again[@]+"${again[@]}"} "$work/plan.tfplan" || ended=$?
+"$engine" apply -no-color -input=false -lock-timeout=60s ${again[@]+"${again[@]}"} "$work/plan.tfplan" | sed '/^Outputs:$/,$d' || ended=$?
 
 step "9. Afterwards"
 cat >&2 << END
