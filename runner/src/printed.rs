@@ -13,7 +13,7 @@ const PIECE: usize = 2_500;
 const LONGEST: usize = 64 * 1024;
 
 /// Prints lines of text as JSON.
-pub struct Printed<W> {
+pub(crate) struct Printed<W> {
     out: W,
     line: Vec<u8>,
     run: Option<RunId>,
@@ -23,7 +23,7 @@ pub struct Printed<W> {
 
 impl<W: Write> Printed<W> {
     /// Lines to `out`, about what the variables of the task name; a task that was started without says so by saying nothing.
-    pub fn new(out: W, variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn new(out: W, variable: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name| variable(name).unwrap_or_default();
         Self {
             out,

@@ -220,13 +220,22 @@ async fn the_archive_tells_how_far_behind_it_is_what_it_lacked_and_what_was_tamp
     });
     assert_eq!(told.await, [(Metric::ArchiveLag, 30.0)]);
     let over = [change(Some(image(&event.bytes)), Some(image("{}")))];
-    let told = heard(async { drop(archive(&bucket, &over, at(32)).await.unwrap()) }).await;
+    let told = heard(async {
+        archive(&bucket, &over, at(32)).await.unwrap();
+    })
+    .await;
     assert_eq!(told, [(Metric::AuditTampering, 1.0)]);
     // What the stream did not bring is counted; where nothing lacks, that is told as well.
     let empty = MemoryObjects::default();
-    let filled = heard(async { drop(backfill(&world, &empty, at(0), at(40)).await.unwrap()) }).await;
+    let filled = heard(async {
+        backfill(&world, &empty, at(0), at(40)).await.unwrap();
+    })
+    .await;
     assert!(matches!(filled.as_slice(), [(Metric::AuditGaps, events)] if *events > 1.0), "{filled:?}");
-    let again = heard(async { drop(backfill(&world, &empty, at(0), at(40)).await.unwrap()) }).await;
+    let again = heard(async {
+        backfill(&world, &empty, at(0), at(40)).await.unwrap();
+    })
+    .await;
     assert_eq!(again, [(Metric::AuditGaps, 0.0)]);
 }
 
