@@ -217,7 +217,8 @@ def test_a_gate_lives_through_a_release_with_a_run_in_flight_and_what_it_knew_ou
     assert life.outputs()["TaskDefinition"] != revision == life.parameter("EarlierTaskDefinitions")
     assert life.code("authorize") == second.manifest["files"]["authorize.zip"]["sha256"] != first.manifest["files"]["authorize.zip"]["sha256"]
     run.approve()
-    assert run.ended_well("applied") and behind.end() == "no_changes"
+    assert (run.end(), behind.end()) == ("applied", "no_changes") and run.one_terminal_status() == "applied"
+    shop.no_lock_left()
     assert life.revisions_of(run) == life.revisions_of(behind) == {revision}
     assert "Begin" not in life.states_of(run) and "RequestApproval" in life.states_of(run)
 

@@ -119,3 +119,15 @@ def test_an_execution_that_was_stopped_and_goes_on_has_one_thread(lab):
     lab.states.redrive_execution(executionArn=execution)
     assert lab.ended(execution)["status"] == "FAILED"
     assert types() == ["ExecutionStarted", "TaskStateEntered", "ExecutionAborted", "ExecutionRedriven", "TaskStateEntered", "ExecutionFailed"]
+
+
+def test_an_execution_tells_what_its_machine_was_when_it_began(lab):
+    machine = waiting(lab)
+    before = lab.start(machine)
+    begun = lab.states.describe_state_machine(stateMachineArn=machine)
+    role = lab.role("another", "states.amazonaws.com")
+    lab.states.update_state_machine(stateMachineArn=machine, definition=json.dumps(only({"Type": "Wait", "Seconds": 1800, "End": True})), roleArn=role)
+    told = lab.states.describe_state_machine_for_execution(executionArn=before)
+    assert (told["definition"], told["roleArn"]) == (begun["definition"], begun["roleArn"])
+    after = lab.states.describe_state_machine_for_execution(executionArn=lab.start(machine))
+    assert '"Seconds": 1800' in after["definition"] and after["roleArn"] == role

@@ -29,7 +29,10 @@ pub(crate) fn check(config: &Config, root: &Path, expected: &str) -> Result<Stri
     for engine in &config.engines {
         let found = file_digest(&under(&engine.path)).map_err(RunnerError::unusable)?;
         if found.hex() != engine.sha256 {
-            return Err(RunnerError::unusable(format!("{} is another program than its digest says", engine.path.display())));
+            return Err(RunnerError::unusable(format!(
+                "{} is another program than its digest says",
+                engine.path.display()
+            )));
         }
     }
     let mut begins = [0; 10];

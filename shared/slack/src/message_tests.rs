@@ -306,10 +306,10 @@ fn notices(run: &mut Run, lineage: &str) {
 fn a_change_outside_of_the_gate_is_told_with_both_identities_and_nothing_of_a_plan() {
     let projection = projection(&[("terraform_data.x", "one")]);
     let mut run = run(Status::Planned, &projection);
-    let subject = |run| Subject { run, workspace: "payments", projection: Some(&projection) };
-    assert_eq!(Message::outside(&subject(&run)), None);
+    let outside = |run: &Run| Message::outside(&Subject { run, workspace: "payments", projection: Some(&projection) });
+    assert_eq!(outside(&run), None);
     notices(&mut run, "evil\u{202e}*bold*");
-    let message = Message::outside(&subject(&run)).unwrap();
+    let message = outside(&run).unwrap();
     within_limits(&message);
     let text = all(&message);
     for part in ["serial 4", "serial 9", run.id.as_str(), "around the gate", "plangate workspace get"] {
