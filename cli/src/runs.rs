@@ -90,6 +90,11 @@ struct Shown {
 pub(crate) fn show(api: &Api<'_>, console: &Console, args: &Show) -> Result<Exit, CliError> {
     let run = watch::read(api, &args.run)?;
     let seen = if args.no_projection { None } else { projection::fetch_if_there(api, &run)? };
+    if args.markdown && !console.json {
+        let text = seen.map(|seen| seen.text(Paint(false))).transpose()?;
+        console.out(&markdown::comment(&run, text.as_deref()))?;
+        return Ok(Exit::Success);
+    }
     // Notes are not in the record, which never changes once a run has ended: they are events.
     let annotations = match audit::annotations(api, &run.run) {
         Ok(annotations) => annotations,
@@ -103,11 +108,6 @@ pub(crate) fn show(api: &Api<'_>, console: &Console, args: &Show) -> Result<Exit
     if console.json {
         let projection = seen.map(|seen| seen.to_answer()).transpose()?;
         console.out_json(&Shown { run, projection, annotations })?;
-        return Ok(Exit::Success);
-    }
-    if args.markdown {
-        let text = seen.map(|seen| seen.text(Paint(false))).transpose()?;
-        console.out(&markdown::comment(&run, text.as_deref()))?;
         return Ok(Exit::Success);
     }
     console.out(&record::record(&run, watch::now()?, console.paint))?;

@@ -483,7 +483,7 @@ async fn no_workspace_asks_for_a_longer_life_of_its_plans_than_the_gate_gives() 
     let world = World::new().await;
     let path = format!("/v1/workspaces/{}", workspace());
     let (_, body) = world.ask("administrator", "GET", &path, None).await;
-    let document: Value = serde_json::from_str(&body).unwrap();
+    let document = serde_json::from_str::<Value>(&body).unwrap()["document"].take();
     for (number, (seconds, reason)) in [(7201, "invalid-document"), (7200, "none")].into_iter().enumerate() {
         let mut spec = document["spec"].clone();
         spec["plan_expiry_seconds"] = seconds.into();

@@ -133,7 +133,8 @@ fn granted_partition(person: &Person) -> String {
 /// Nobody whom configuration knows, or the table does not answer.
 pub async fn identify(store: &dyn Store, caller: &CallerIdentity, administrator: &str) -> Result<Caller, Error> {
     let mut found = None;
-    let keys = [Some(caller.session.as_str()), None].map(|session| identity_key(&caller.account, &caller.role, session));
+    let keys =
+        [Some(caller.session.as_str()), None].map(|session| identity_key(&caller.account, &caller.role, session));
     for item in store.get_all(&keys).await?.into_iter().flatten() {
         let identity: Identity = rows::read(&item)?;
         if identity.role_id.is_none() || identity.role_id == caller.role_id {

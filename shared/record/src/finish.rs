@@ -11,9 +11,9 @@ use plangate_gate::time::Timestamp;
 
 use crate::ahead::Ahead;
 use crate::error::Error;
+use crate::known::known_key;
 use crate::rows::{ChainRow, LockRow, PlaceRow, RunRow, head_key, lock_key, place_key};
 use crate::store::{Store, StoreError, Write};
-use crate::known::known_key;
 use crate::workflow::Workflow;
 use crate::{drift, freeze, known};
 

@@ -196,7 +196,8 @@ impl Store for DynamoStore {
                 tokio::time::sleep(std::time::Duration::from_millis(50 << tried)).await;
             }
             let built = |error: aws_sdk_dynamodb::error::BuildError| StoreError::Corrupt(error.to_string());
-            let of = KeysAndAttributes::builder().set_keys(Some(missing)).consistent_read(true).build().map_err(built)?;
+            let of =
+                KeysAndAttributes::builder().set_keys(Some(missing)).consistent_read(true).build().map_err(built)?;
             let request = self.client.batch_get_item().request_items(&self.table, of);
             let answer = request.send().await.map_err(|error| unavailable(&error))?;
             for map in answer.responses.into_iter().flatten().flat_map(|(_, items)| items) {

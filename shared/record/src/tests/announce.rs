@@ -16,6 +16,7 @@ use plangate_gate::run::{Choice, Counts, Kind};
 
 use super::review::{APPROVES, Saying, automatic};
 use super::world::{CREATES, NOTHING, World, at};
+use crate::admit::Admission;
 use crate::announce::{Announced, Bus, Inserted, Taken, announce};
 use crate::rows::run_key;
 use crate::store::{Store, Write};
@@ -104,7 +105,7 @@ async fn each_life_of_a_run_is_told_status_by_status() {
     let world = World::new().await;
     let applied = waiting(&world, 1).await;
     let queued = world.propose(Kind::Applicable, 2).await;
-    world.admit(&queued).await.unwrap_err();
+    assert_eq!(world.admit(&queued).await.unwrap(), Admission::Parked);
     world.decide("bob", &applied, Choice::Approve, at(7)).await.unwrap();
     world.decide("cleo", &applied, Choice::Approve, at(7)).await.unwrap_err();
     world.authorize(&applied, at(7)).await.unwrap();

@@ -138,10 +138,10 @@ fn an_approval_at_the_moment_at_which_the_plan_expires_is_in_time_or_it_is_none(
         schedule.start(async move {
             let run = gate.propose(&gate.workspace(0), Kind::Applicable).await;
             gate.until(|| gate.status(&run) == Some(Status::AwaitingApproval)).await;
-            // Within the last second before the end, or the first after it.
+            // Within the last moments before the end, or the first after it.
             let expiry = gate.seen.lock().unwrap().runs[&run].plan.as_ref().unwrap().expires_at;
             let last = clock() + u64::from(now().seconds_until(expiry)) * 1000 - clock() % 1000;
-            pause(last - clock() - 1000 + draw(2000)).await;
+            pause(last - clock() - 100 + draw(200)).await;
             approved.set(Some(gate.decide("bob", &run, Choice::Approve).await));
         });
         schedule.start(gate.any_execution());
