@@ -161,17 +161,26 @@ def gate(world, models, tmp_path_factory):
     assert runs["looked"].end() == "planned"
     world.person("carol").cli("workspace", "acknowledge", closed.id, "--run", runs["looked"].id, "--note", "nothing was made")
 
+    # Somebody writes the state around the gate, with the next serial as an engine would; the next plan notices.
+    around = make("around")
+    runs["before the hand"] = around.applied().ended_well("applied")
+    state = json.loads(around.state()[0])
+    around.put_state(json.dumps({**state, "serial": state["serial"] + 1}).encode())
+    runs["after the hand"] = around.propose("--plan-only")
+    assert runs["after the hand"].end() in ("planned", "no_changes")
+
     auditor = Auditor(world)
     auditor.archived()
     objects = {key: world.object(key, auditor.bucket) for key in world.keys("events/", auditor.bucket)}
-    mine = {shop.id for shop in (strict, loose, bots, alone, closed)}
-    return Story(runs, objects, mine, alone, closed)
+    mine = {shop.id for shop in (strict, loose, bots, alone, closed, around)}
+    return Story(runs, objects, mine, alone, closed, around, state["serial"])
 
 
 class Story:
     """What the archive holds, and whose of it the tests are about: others use the same gate."""
 
-    def __init__(self, runs, objects, workspaces, alone, closed):
+    def __init__(self, runs, objects, workspaces, alone, closed, around, serial):
+        self.around, self.serial = around, serial
         self.runs, self.objects, self.alone, self.closed = runs, objects, alone, closed
         self.chains = {f"run/{run.id}": name for name, run in runs.items()} | {f"ws/{workspace}": workspace for workspace in workspaces}
 
@@ -252,11 +261,32 @@ def break_glass(gate, query):
         ("01", role, "dora", None), ("03", role, "dora", "AccessDenied")]
 
 
-@story("What the gate itself sees of it is a lock that was closed and opened by hand")
-def locks(gate, query):
+@story("Who took the break-glass role or wrote the state between two moments")
+def between(gate, query):
+    role = "arn:aws:iam::111122223333:role/plangate/break-glass/ws-0123456789abcdef-break-glass"
+    bucket, key = "plangate-ws-0123456789abcdef-111122223333-eu-central-1", "state/terraform.tfstate"
+    who = {"type": "AssumedRole", "arn": "arn:aws:sts::111122223333:assumed-role/operator/dora"}
+    def call(at, name, **parameters):
+        return [at, "of.any.service", name, who, json.dumps(parameters), "192.0.2.1", None]
+    trail = [
+        call("2026-11-29T16:59:59Z", "AssumeRole", roleArn=role), call("2026-11-30T05:10:00Z", "AssumeRole", roleArn=role),
+        call("2026-11-30T05:11:00Z", "AssumeRole", roleArn=role.replace("abcdef", "abcdee")), call("2026-11-30T05:12:00Z", "PutObject", bucketName=bucket, key=key),
+        call("2026-11-30T05:13:00Z", "PutObject", bucketName=bucket, key="artifacts/plan"), call("2026-11-30T05:14:00Z", "GetObject", bucketName=bucket, key=key),
+        call("2026-11-30T05:15:00Z", "DeleteObjects", bucketName=bucket), call("2026-11-30T06:00:01Z", "DeleteObject", bucketName=bucket, key=key),
+        call("2026-11-30T05:16:00Z", "PutObject", bucketName=f"{bucket}-other", key=key)]
+    assert [(row["eventtime"][11:16], row["eventname"]) for row in gate.ask(query, trail=trail)] == [
+        ("05:10", "AssumeRole"), ("05:12", "PutObject"), ("05:15", "DeleteObjects")]
+
+
+@story("All that the gate has seen of changes around it")
+def around(gate, query):
     rows = gate.ask(query)
-    assert [(row["of"], row["who"], json.loads(row["what"])["type"]) for row in rows] == [
-        (gate.closed.id, "conclude", "lock-quarantined"), (gate.closed.id, "carol", "lock-acknowledged")]
+    assert [(row["of"], row["type"], row["who"]) for row in rows] == [
+        (gate.closed.id, "lock-quarantined", "conclude"), (gate.closed.id, "lock-acknowledged", "carol"), (gate.around.id, "changed-outside-gate", "intake")]
+    changed = rows[-1]
+    assert changed["noticed_by"] == gate.runs["after the hand"].id and changed["drift"] is None
+    assert (int(changed["serial_before"]), int(changed["serial_after"])) == (gate.serial, gate.serial + 1)
+    assert changed["changed_after"] < changed["changed_before"]
 
 
 def test_every_query_of_the_document_has_its_story():
