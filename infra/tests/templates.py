@@ -7,6 +7,8 @@ import re
 import yaml
 
 INFRA = pathlib.Path(__file__).resolve().parent.parent
+# How an alarm reaches the topic, whether that was given or made.
+HEARD = {"Fn::If": ["HasAlarmTopic", [{"Fn::If": ["MakesAlarmTopic", {"Ref": "AlarmTopic"}, {"Ref": "AlarmTopicArn"}]}], {"Ref": "AWS::NoValue"}]}
 MACHINE = INFRA.parent / "statemachine/run.asl.json"
 
 

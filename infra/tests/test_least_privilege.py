@@ -25,7 +25,8 @@ NOT_THE_GATES = {
     f"arn:aws:ssm:eu-central-1:{ACCOUNT}:parameter${{SlackPreviousSecretParameter}}": "Slack's secret, by a parameter",
     f"arn:aws:ssm:eu-central-1:{ACCOUNT}:parameter${{SlackBotTokenParameter}}": "Slack's token, by a parameter",
     "${ReviewModelArns}": "models of Bedrock, by a parameter; none by default",
-    "${EarlierTaskDefinition}": "the runner's revision before, by a parameter, for runs in flight",
+    "${EarlierTaskDefinitions}": "the runner's revisions before, by a parameter, for runs in flight",
+    f"arn:aws:events:eu-central-1:{ACCOUNT}:event-bus/${{EventBusName}}": "the one bus that changes of runs are announced on, by a parameter",
     "${ExistingGateKeyArn}": "the gate's key, where one was given",
     "${ExistingDocumentKeyArn}": "the documents' key, where one was given",
 }

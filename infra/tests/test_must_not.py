@@ -65,10 +65,12 @@ def calls(gate):
         ("ssm:GetParameter of a workspace", "ssm", "get_parameter", {"Name": f"/plangate/{OURS}/password", "WithDecryption": True}),
         ("ssm:PutParameter", "ssm", "put_parameter", {"Name": "/slack/bot-token", "Value": "x", "Type": "SecureString", "Overwrite": True}),
         # going unseen
-        ("events:DisableRule", "events", "disable_rule", {"Name": "plangate-sweep"}),
+        *[(f"events:DisableRule of {name}", "events", "disable_rule", {"Name": f"plangate-{name}"}) for name in ("sweep", "drift")],
         ("events:PutRule", "events", "put_rule", {"Name": "plangate-sweep", "ScheduleExpression": "rate(365 days)"}),
         ("events:RemoveTargets", "events", "remove_targets", {"Rule": "plangate-sweep", "Ids": ["sweep"]}),
-        ("cloudwatch:DeleteAlarms", "cloudwatch", "delete_alarms", {"AlarmNames": ["plangate-audit-tampering"]}),
+        *[(f"cloudwatch:DeleteAlarms of {name}", "cloudwatch", "delete_alarms", {"AlarmNames": [f"plangate-{name}"]}) for name in ("audit-tampering", "announce-failures")],
+        *[(f"sqs:PurgeQueue of {name}", "sqs", "purge_queue", {"QueueUrl": gate.stack.client("sqs").get_queue_url(QueueName=f"plangate-{name}-failures")["QueueUrl"]})
+          for name in ("archive", "announce")],
         ("logs:DeleteLogGroup", "logs", "delete_log_group", {"logGroupName": "/plangate/functions"}),
         ("logs:PutRetentionPolicy", "logs", "put_retention_policy", {"logGroupName": "/plangate/functions", "retentionInDays": 1}),
         ("logs:DeleteMetricFilter", "logs", "delete_metric_filter", {"logGroupName": "/plangate/functions", "filterName": "x"}),

@@ -304,7 +304,7 @@ def changes_are_announced_by_one_in_our_name(found):
     patterns = [json.loads(each["Pattern"]) for each in mapping.get("FilterCriteria", {}).get("Filters", [])]
     if patterns != [{"eventName": ["INSERT"], "dynamodb": {"Keys": {"pk": {"S": [{"prefix": "run/"}]}}}}]:
         yield "more than new events of runs is announced"
-    alarm = of_type(found, "AWS::CloudWatch::Alarm")["AnnounceAlarm"]
+    alarm = of_type(found, "AWS::CloudWatch::Alarm")["AnnounceFailuresAlarm"]
     if texts(alarm["Dimensions"][0]["Value"]) != ["${AnnounceFailures.QueueName}"]:
         yield "what could not be announced is kept and nobody hears of it"
 
@@ -430,6 +430,11 @@ def base(found, policy):
     return found["Resources"][policy]["Properties"]["PolicyDocument"]["Statement"]
 
 
+def named(statements, sid):
+    """The statement of this name."""
+    return next(each for each in statements if each.get("Sid") == sid)
+
+
 def properties(found, name):
     return found["Resources"][name]["Properties"]
 
@@ -438,7 +443,7 @@ ALLOWED = {"Sid": "New", "Effect": "Allow"}
 BROKEN = [
     (GATE, passes_only_to_tasks, lambda t: own(t, "MachineApplicableRole")[1].pop("Condition")),
     (GATE, passes_only_to_tasks, lambda t: own(t, "MachineApplicableRole")[1].update(Resource="arn:aws:iam::111122223333:role/*")),
-    (GATE, passes_only_to_tasks, lambda t: own(t, "SweepRole").append(base(t, "MachineBasePolicy")[5])),
+    (GATE, passes_only_to_tasks, lambda t: own(t, "SweepRole").append(named(base(t, "MachineBasePolicy"), "PassTheAgentsRole"))),
     (GATE, plan_only_cannot_apply, lambda t: base(t, "MachineBasePolicy").append(own(t, "MachineApplicableRole")[1])),
     (GATE, plan_only_cannot_apply, lambda t: base(t, "MachineBasePolicy").append(own(t, "MachineApplicableRole")[0])),
     (GATE, plan_only_cannot_apply, lambda t: properties(t, "MachinePlanOnly").update(RoleArn={"Fn::GetAtt": ["MachineApplicableRole", "Arn"]})),
@@ -500,7 +505,7 @@ BROKEN = [
     (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceMapping").pop("FunctionResponseTypes")),
     (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceMapping").pop("FilterCriteria")),
     (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceMapping").update(StartingPosition="LATEST")),
-    (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceAlarm")["Dimensions"][0].update(Value="other")),
+    (GATE, changes_are_announced_by_one_in_our_name, lambda t: properties(t, "AnnounceFailuresAlarm")["Dimensions"][0].update(Value="other")),
     (GATE, audit_is_only_appended, lambda t: base(t, "AuditorPolicy")[0]["Action"].append("dynamodb:PutItem")),
     (GATE, workspace_roles_trust_tasks_alone, lambda t: properties(t, "AuditorRole")["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition")),
     (GATE, items_have_their_writers, lambda t: own(t, "SlackRole")[0]["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"].append("DOC#*")),

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from templates import INFRA, of_type, permissions, state_machine, template, texts
+from templates import HEARD, INFRA, of_type, permissions, state_machine, template, texts
 
 GATE = template("gate.yaml")
 DOCS = INFRA.parent / "docs"
@@ -64,7 +64,7 @@ def alarms_watch_what_is_told(found):
         for value in (dimensions.get("FunctionName"), dimensions.get("QueueName")):
             if value is not None and value.strip("${}").split(".")[0] not in found["Resources"]:
                 yield f"{name} watches {value}"
-        if alarm.get("AlarmActions") != {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}:
+        if alarm.get("AlarmActions") != HEARD:
             yield f"{name} reaches nobody"
         condition = found["Resources"][name].get("Condition")
         behind = [found["Resources"].get(value.strip("${}").split(".")[0], {}).get("Condition") for key, value in dimensions.items() if key in ("FunctionName", "QueueName")]
@@ -204,6 +204,9 @@ BROKEN = [
     (functions_are_watched_alike, lambda t: t["Resources"]["MachineApplicable"]["Properties"].pop("TracingConfiguration")),
     (functions_are_watched_alike, lambda t: t["Resources"]["ApiRole"]["Properties"].pop("ManagedPolicyArns")),
     (queues_are_watched, lambda t: t["Resources"].pop("ArchiveFailuresAlarm")),
+    (queues_are_watched, lambda t: t["Resources"].pop("AnnounceFailuresAlarm")),
+    (functions_are_watched_alike, lambda t: t["Resources"].pop("DriftErrorsAlarm")),
+    (functions_are_watched_alike, lambda t: t["Resources"]["AnnounceFunction"]["Properties"].pop("TracingConfig")),
     (the_dashboard_shows_what_is_told, lambda t: dashboard(t, '"RunsOpen"', '"RunsOpened"')),
     (the_dashboard_shows_what_is_told, lambda t: dashboard(t, '{plangate,Gate,Class}', '{plangate,Gate,Kind}')),
     (the_dashboard_shows_what_is_told, lambda t: dashboard(t, '"LongestLine"', '"RunsOpen"')),

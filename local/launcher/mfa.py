@@ -19,14 +19,14 @@ from .. import otp
 from . import request
 
 SECONDS = otp.SECONDS
-_evaluate_trust_policy = iam_evaluator.evaluate_trust_policy
 _create_virtual_mfa_device = iam._create_virtual_mfa_device
 _used = {}
 
 
 def install():
-    """Puts the supplement in place."""
-    iam_evaluator.evaluate_trust_policy = evaluate_trust_policy
+    """Puts the supplement in place, around what is there already."""
+    judge = iam_evaluator.evaluate_trust_policy
+    iam_evaluator.evaluate_trust_policy = lambda document, caller, context=None: evaluate_trust_policy(judge, document, caller, context)
     handlers = [table for table in vars(iam).values() if isinstance(table, dict) and table.get("CreateVirtualMFADevice") is _create_virtual_mfa_device]
     for table in handlers:
         table["CreateVirtualMFADevice"] = create_virtual_mfa_device
@@ -46,8 +46,8 @@ def create_virtual_mfa_device(parameters):
             _used.pop(serial, None)
 
 
-def evaluate_trust_policy(document, caller, context=None):
-    """The emulator's own, with what the request says of a second factor."""
+def evaluate_trust_policy(judge, document, caller, context):
+    """What `judge`, the function that was there before, says; with what the request says of a second factor."""
     if context is not None and context.action == "sts:AssumeRole":
         body = urllib.parse.parse_qs(request.current.get().body.decode("utf-8", "replace"))
         serial, shown = (body.get(name, [""])[0] for name in ("SerialNumber", "TokenCode"))
@@ -56,7 +56,7 @@ def evaluate_trust_policy(document, caller, context=None):
                 return False
             keys = {"aws:multifactorauthpresent": "true", "aws:multifactorauthage": "0"}
             context = dataclasses.replace(context, principal_keys={**(context.principal_keys or {}), **keys})
-    return _evaluate_trust_policy(document, caller, context)
+    return judge(document, caller, context)
 
 
 def _holds(serial, shown, caller):

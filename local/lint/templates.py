@@ -12,7 +12,7 @@ import sys
 EXCEPTIONS = {
     "CKV_AWS_18": (["gate.yaml:ExchangeBucket", "gate.yaml:ArchiveBucket", "workspace.yaml:StateBucket"],
                    "S3's access logs are best effort and a bucket more to keep; CloudTrail's data events are complete, and an account's own to switch on"),
-    "CKV_AWS_27": (["gate.yaml:ArchiveFailures"],
+    "CKV_AWS_27": (["gate.yaml:ArchiveFailures", "gate.yaml:AnnounceFailures"],
                    "encrypted by SQS itself (SSE-SQS): a message names a batch of the stream and holds nothing of it"),
     "CKV_AWS_33": (["gate.yaml:GateKey"],
                    "for everybody under conditions: the account, the path of the role, and the service through which the key is used (test_least_privilege.py)"),
