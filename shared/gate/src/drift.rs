@@ -8,6 +8,7 @@ use crate::failure::FailureReason;
 use crate::ids::{RunId, WorkspaceId};
 use crate::run::{Counts, ProjectionRecord};
 use crate::time::Timestamp;
+use crate::untrusted;
 
 /// The one schema of what stands of a workspace's drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,7 @@ pub struct Finding {
 #[serde(tag = "word", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DriftWord {
     /// Nothing has drifted, as before.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Nothing,
     /// Something has drifted, and it was not known before, or it was something else.
     Found {
@@ -54,6 +56,7 @@ pub enum DriftWord {
         previous: Digest,
     },
     /// It could not look, and nobody was told of that, or for another reason.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Failing,
     /// It could not look either; that was told before.
     StillFailing {
@@ -61,6 +64,7 @@ pub enum DriftWord {
         first: RunId,
     },
     /// It says nothing: the state moved while it looked, or another run has been applied since it was proposed.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Unclear,
 }
 

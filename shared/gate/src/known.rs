@@ -11,6 +11,7 @@ use crate::ids::{RunId, WorkspaceId};
 use crate::order::Phase;
 use crate::state::StateIdentity;
 use crate::time::Timestamp;
+use crate::untrusted;
 
 /// The one schema of what is known of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,8 +52,10 @@ pub struct Outside {
 #[serde(tag = "word", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Compared {
     /// Nothing was known: from now on this is.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     First,
     /// It is the known one.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     AsKnown,
     /// It is another, and no apply of the gate has left it.
     ChangedOutside {
@@ -60,8 +63,10 @@ pub enum Compared {
         change: Box<Outside>,
     },
     /// It is another, and nobody can say whose it is: a run has applied, nobody knows what, and nobody has looked yet.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Unsettled,
     /// Nobody can say which of several states it is: the state moved while the plan was being made.
+    #[serde(deserialize_with = "untrusted::no_fields")]
     Unclear,
 }
 
