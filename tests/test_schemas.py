@@ -17,7 +17,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from published import SCHEMAS, problems, schemas, validator  # noqa: E402
+from published import ITEMS, SCHEMAS, problems, schemas, validator  # noqa: E402
 
 BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
 EXAMPLES = {path.name: json.loads(path.read_text()) for path in sorted((SCHEMAS / "examples").glob("*.json"))}
@@ -81,6 +81,7 @@ def test_each_reference_leads_somewhere_and_each_definition_is_used():
             used.add(f"{file or name}#{pointer}")
     api = (SCHEMAS.parent / "openapi.json")
     used |= {reference.removeprefix("schemas/") for reference in references(json.loads(api.read_text()))} if api.exists() else set()
+    used |= set(ITEMS.values())
     lines = {f"audit-export.v1.json#/$defs/{name}" for name in schemas()["audit-export.v1.json"]["$defs"]}
     words = {"common.v1.json#/$defs/finding_reason", "common.v1.json#/$defs/line"}
     defined = {f"{name}#/$defs/{part}" for name, schema in schemas().items() for part in schema.get("$defs", {})}
@@ -98,6 +99,12 @@ def test_the_gate_reads_each_example():
     questions = [(name, text(document)) for name in EXAMPLES if name not in WITHOUT_READER for document in EXAMPLES[name]]
     refused = [(question, why) for question, why in zip(questions, read(questions), strict=True) if why]
     assert refused == []
+
+
+def test_the_announcement_that_is_documented_is_as_the_schema_says():
+    document = (ROOT / "docs/notifications.md").read_text()
+    assert "(schemas/run-status.v1.json)" in document
+    assert problems("run-status.v1.json", json.loads(re.search(r"^```json\n(.+?)^```", document, re.S | re.M)[1])) == []
 
 
 def test_the_vectors_are_as_the_schemas_say_where_the_gate_reads_them_and_only_there():
@@ -189,16 +196,19 @@ LINES = {
 
 @pytest.mark.parametrize("file", EXPORTED)
 def test_an_export_that_is_none_is_refused_by_the_schema_too(tmp_path, file):
-    """`plangate audit verify` of a folder: 1 is a finding, anything above means that the folder cannot be read."""
+    """`plangate audit verify` of a folder: a report, or why the folder cannot be read."""
     def verify(line):
         (tmp_path / "table").mkdir(exist_ok=True)
         (tmp_path / "export.json").write_text(text(LINES["export.json"]))
         (tmp_path / file).write_text(text(line) + "\n")
         done = subprocess.run([BUILT / "plangate", "--json", "audit", "verify", tmp_path], capture_output=True, text=True, timeout=60, env={})
-        if done.returncode <= 1:
-            report = json.loads(done.stdout)
-            assert problems("audit-report.v1.json", report) == [], report
-        return done.returncode <= 1
+        assert done.returncode <= 1, done.stderr
+        report = json.loads(done.stdout)
+        if set(report) == {"error"}:
+            assert report["error"]["reason"] == "file-invalid" and done.returncode == 1, report
+            return False
+        assert problems("audit-report.v1.json", report) == [], report
+        return True
 
     assert verify(LINES[file]) and problems(EXPORTED[file], LINES[file]) == []
     refused = 0

@@ -59,6 +59,9 @@ ITEMS = {
     rf"RUN#{RUN}/RUN": "run.v1.json",
     rf"(DEC|AUTO)#{RUN}/DEC": "run.v1.json#/$defs/decision",
     rf"WS#{WS}/LOCK": "lock.v1.json",
+    rf"WS#{WS}/KNOWN": "known.v1.json",
+    rf"WS#{WS}/DRIFT": "drift.v1.json",
+    rf"DRIFT#{WS}/LOOK": "drift.v1.json#/$defs/look",
     r"FREEZE#gate/FREEZE": "freeze.v1.json",
     r"POLICY#sha256:[0-9a-f]{64}/POLICY": "policy.v1.json",
     rf"CHAIN#(gate|strangers|run/{RUN}|ws/{WS})/HEAD": "common.v1.json#/$defs/chain_head",
@@ -246,7 +249,9 @@ def answered(method, path, status, kind, body):
 
 
 # What the command line tool prints with `--json` where it is the API's answer.
-PRINTED = {"propose": "RunAnswer", "approve": "DecisionAnswer", "reject": "DecisionAnswer", "cancel": "RunAnswer", "log": "LogAnswer", "runs": "RunsAnswer"}
+PRINTED = {
+    "propose": "RunAnswer", "approve": "DecisionAnswer", "reject": "DecisionAnswer", "cancel": "RunAnswer", "annotate": "AnnotationAnswer", "log": "LogAnswer",
+    "runs": "RunsAnswer"}
 
 
 def printed(command, text):

@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 
+import published
 import pytest
 from patience import wait_until
 
@@ -37,6 +38,7 @@ class Subscription:
             for message in messages:
                 self.world.heard("an event on the bus", message["Body"])
                 self.got.append(json.loads(message["Body"]))
+                published.hold("run-status.v1.json", self.got[-1]["detail"], "an event on the bus")
                 self.sqs.delete_message(QueueUrl=self.queue, ReceiptHandle=message["ReceiptHandle"])
         return self.got
 

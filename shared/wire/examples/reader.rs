@@ -4,13 +4,16 @@
 
 use std::io::{self, BufRead as _, Write as _};
 
+use plangate_gate::announce::Announcement;
 use plangate_gate::audit::AuditEvent;
 use plangate_gate::audit::archive::Tampering;
 use plangate_gate::audit::history::{ArchivedEvent, TableEvent};
 use plangate_gate::audit::witness::Witness;
 use plangate_gate::documents::{GrantSpec, PrincipalSpec, WorkspaceSpec};
+use plangate_gate::drift::Drift;
 use plangate_gate::freeze::GateFreeze;
 use plangate_gate::ids::WorkspaceId;
+use plangate_gate::known::Known;
 use plangate_gate::lock::Lock;
 use plangate_gate::order::{Signatures, WorkOrder};
 use plangate_gate::policy::Policy;
@@ -49,14 +52,17 @@ fn read(question: &Question) -> Result<(), String> {
         "audit-export.v1.json#/$defs/archive" => strict::<ArchivedEvent>(text).map(drop),
         "audit-export.v1.json#/$defs/table" => strict::<TableEvent>(text).map(drop),
         "claim.v1.json" => Claim::parse_untrusted(bytes).map(drop).map_err(told),
+        "drift.v1.json" => strict::<Drift>(text).map(drop),
         "freeze.v1.json" => strict::<GateFreeze>(text).map(drop),
         "grant.v1.json" => strict::<GrantSpec>(text)?.validate().map_err(told),
+        "known.v1.json" => strict::<Known>(text).map(drop),
         "lock.v1.json" => strict::<Lock>(text).map(drop),
         "policy.v1.json" => Policy::parse_untrusted(bytes).map(drop).map_err(told),
         "principal.v1.json" => strict::<PrincipalSpec>(text)?.validate().map_err(told),
         "projection.v1.json" => ProjectionView::parse(bytes).map(drop).map_err(told),
         "receipt.v1.json" => Receipt::parse_untrusted(bytes).map(drop).map_err(told),
         "result.v1.json" => ApplyResult::parse_untrusted(bytes).map(drop).map_err(told),
+        "run-status.v1.json" => strict::<Announcement>(text).map(drop),
         "run.v1.json" => strict::<Run>(text).map(drop),
         "signatures.v1.json" => Signatures::parse_untrusted(bytes).map(drop).map_err(told),
         "tampering.v1.json" => strict::<Tampering>(text).map(drop),

@@ -12,17 +12,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
+use plangate_gate::announce::Announcement;
 use plangate_gate::audit::archive::{Tampering, TamperingKind};
 use plangate_gate::audit::history::{ArchivedEvent, TableEvent};
 use plangate_gate::audit::witness::{Witness, WitnessedHead};
 use plangate_gate::audit::{AuditEvent, GuardrailWord, What};
 use plangate_gate::documents::{
-    Action, Budgets, DocumentKind, Engine, EngineName, GrantSpec, IamMatch, PrincipalSpec, Reference, ReviewerBinding,
-    SecretReference, SlackChannel, SlackMatch, Withheld, WorkspaceSpec,
+    Action, Budgets, DocumentKind, Engine, EngineName, Estate, GrantSpec, IamMatch, PrincipalSpec, Reference,
+    ReviewerBinding, SecretReference, SlackChannel, SlackMatch, Withheld, WorkspaceSpec,
 };
+use plangate_gate::drift::{Drift, DriftWord, Failing, Finding, LastLook};
 use plangate_gate::failure::FailureReason;
 use plangate_gate::freeze::{Frozen, GateFreeze};
 use plangate_gate::guardrails::Reason as FindingReason;
+use plangate_gate::known::{Compared, Known, Outside, Sighting};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::lock::{Lock, LockState};
 use plangate_gate::order::{ApprovedPlan, Phase, Roles, Sealed, Signature, Signatures, StoredObject, WorkOrder};
@@ -39,9 +42,10 @@ use plangate_gate::run::{
 use plangate_gate::state::StateIdentity;
 use plangate_gate::verdict::{Judgement, Remark, Severity};
 use plangate_wire::{
-    AcknowledgeRequest, ApiError, ApiErrorBody, AuditAnswer, BundleAnswer, BundleRequest, CancelRequest,
-    DecisionAnswer, DecisionRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, EventView, FreezeRequest,
-    FreezeView, GateAnswer, LockView, LogAnswer, ProjectionAnswer, ProposeRequest, Reason, RunAnswer, RunsAnswer,
+    AcknowledgeRequest, AnnotateRequest, AnnotationAnswer, AnnotationView, ApiError, ApiErrorBody, AuditAnswer,
+    BundleAnswer, BundleRequest, CancelRequest, DecisionAnswer, DecisionRequest, Document, DocumentAnswer, DocumentPut,
+    DocumentsAnswer, DriftView, EventView, Evidence, FreezeRequest, FreezeScope, FreezeView, GateAnswer, KnownView,
+    LockView, LogAnswer, OutsideView, ProjectionAnswer, ProposeRequest, Reason, RunAnswer, RunsAnswer, Step,
 };
 use serde::de::{DeserializeOwned, Deserializer, Visitor};
 use serde::forward_to_deserialize_any;
@@ -169,6 +173,9 @@ macro_rules! structures {
 fn structures() -> Vec<Structure> {
     structures! {
         "../openapi.json#/components/schemas/AcknowledgeRequest" => AcknowledgeRequest,
+        "../openapi.json#/components/schemas/AnnotateRequest" => AnnotateRequest,
+        "../openapi.json#/components/schemas/Annotation" => AnnotationView,
+        "../openapi.json#/components/schemas/AnnotationAnswer" => AnnotationAnswer,
         "../openapi.json#/components/schemas/AuditAnswer" => AuditAnswer,
         "../openapi.json#/components/schemas/AuditAnswer/properties/events/items" => EventView,
         "../openapi.json#/components/schemas/BundleAnswer" => BundleAnswer,
@@ -176,12 +183,16 @@ fn structures() -> Vec<Structure> {
         "../openapi.json#/components/schemas/CancelRequest" => CancelRequest,
         "../openapi.json#/components/schemas/DecisionAnswer" => DecisionAnswer,
         "../openapi.json#/components/schemas/DecisionRequest" => DecisionRequest,
+        "../openapi.json#/components/schemas/Drift" => DriftView,
+        "../openapi.json#/components/schemas/Evidence" => Evidence,
         "../openapi.json#/components/schemas/Freeze" => FreezeView,
         "../openapi.json#/components/schemas/FreezeRequest" => FreezeRequest,
         "../openapi.json#/components/schemas/GateAnswer" => GateAnswer,
         "../openapi.json#/components/schemas/GrantPut" => DocumentPut,
+        "../openapi.json#/components/schemas/Known" => KnownView,
         "../openapi.json#/components/schemas/Lock" => LockView,
         "../openapi.json#/components/schemas/LogAnswer" => LogAnswer,
+        "../openapi.json#/components/schemas/Outside" => OutsideView,
         "../openapi.json#/components/schemas/PoliciesAnswer" => DocumentsAnswer,
         "../openapi.json#/components/schemas/PolicyPut" => DocumentPut,
         "../openapi.json#/components/schemas/PrincipalPut" => DocumentPut,
@@ -191,6 +202,7 @@ fn structures() -> Vec<Structure> {
         "../openapi.json#/components/schemas/Refusal/properties/error" => ApiErrorBody,
         "../openapi.json#/components/schemas/RunAnswer" => RunAnswer,
         "../openapi.json#/components/schemas/RunsAnswer" => RunsAnswer,
+        "../openapi.json#/components/schemas/Step" => Step,
         "../openapi.json#/components/schemas/Workspace" => Document,
         "../openapi.json#/components/schemas/WorkspaceAnswer" => DocumentAnswer,
         "../openapi.json#/components/schemas/WorkspacePut" => DocumentPut,
@@ -202,18 +214,26 @@ fn structures() -> Vec<Structure> {
         "common.v1.json#/$defs/chain_head" => ChainHead,
         "common.v1.json#/$defs/counts" => Counts,
         "common.v1.json#/$defs/engine" => Engine,
+        "common.v1.json#/$defs/estate" => Estate,
         "common.v1.json#/$defs/frozen" => Frozen,
         "common.v1.json#/$defs/phase_failure" => PhaseFailure,
         "common.v1.json#/$defs/proposer" => Proposer,
         "common.v1.json#/$defs/roles" => Roles,
         "common.v1.json#/$defs/secret_reference" => SecretReference,
+        "common.v1.json#/$defs/sighting" => Sighting,
         "common.v1.json#/$defs/state_location" => Reference,
         "common.v1.json#/$defs/state_lock" => StateLockEvidence,
         "common.v1.json#/$defs/state_lock/properties/orphan" => OrphanedLock,
         "common.v1.json#/$defs/stored_object" => StoredObject,
         "common.v1.json#/$defs/withheld" => Withheld,
+        "drift.v1.json" => Drift,
+        "drift.v1.json#/$defs/finding" => Finding,
+        "drift.v1.json#/$defs/look" => LastLook,
+        "drift.v1.json#/properties/failing" => Failing,
         "freeze.v1.json" => GateFreeze,
         "grant.v1.json" => GrantSpec,
+        "known.v1.json" => Known,
+        "known.v1.json#/$defs/outside" => Outside,
         "lock.v1.json" => Lock,
         "policy.v1.json" => Policy,
         "policy.v1.json#/properties/max_changes" => MaxChanges,
@@ -227,6 +247,7 @@ fn structures() -> Vec<Structure> {
         "receipt.v1.json#/$defs/applied" => Applied,
         "receipt.v1.json#/properties/planned" => Planned,
         "result.v1.json" => ApplyResult,
+        "run-status.v1.json" => Announcement,
         "run.v1.json#/$defs/apply" => ApplyRecord,
         "run.v1.json#/$defs/cancel" => CancelRecord,
         "run.v1.json#/$defs/decision" => DecisionRecord,
@@ -253,6 +274,7 @@ fn structures() -> Vec<Structure> {
         "workspace.v1.json" => WorkspaceSpec,
         "workspace.v1.json#/$defs/budgets" => Budgets,
         "workspace.v1.json#/properties/engine" => Engine,
+        "workspace.v1.json#/properties/estate/anyOf/0" => Estate,
         "workspace.v1.json#/properties/secrets/items" => SecretReference,
         "workspace.v1.json#/properties/slack/anyOf/0" => SlackChannel,
         "workspace.v1.json#/properties/state" => Reference,
@@ -300,6 +322,8 @@ fn other_alternatives_are_published_with_their_fields() {
     alternatives::<Actor>("common.v1.json#/$defs/actor", "kind");
     alternatives::<StateIdentity>("common.v1.json#/$defs/state_identity", "state");
     alternatives::<LockState>("lock.v1.json#/properties/lock", "state");
+    alternatives::<Compared>("run.v1.json#/$defs/compared", "word");
+    alternatives::<DriftWord>("run.v1.json#/$defs/drift", "word");
     alternatives::<ReviewerBinding>("workspace.v1.json#/$defs/reviewer", "binding");
 }
 
@@ -321,6 +345,7 @@ fn each_closed_list_is_published_whole() {
         (common("review_cause"), words::<Cause>()),
         (common("status"), words::<Status>()),
         (common("surface"), words::<Surface>()),
+        ("../openapi.json#/components/schemas/Freeze/properties/scope/enum".to_owned(), words::<FreezeScope>()),
         ("claim.v1.json#/properties/holder/enum".to_owned(), words::<ClaimHolder>()),
         ("common.v1.json#/$defs/engine/properties/name/enum".to_owned(), words::<EngineName>()),
         ("run.v1.json#/$defs/review/properties/decision/enum".to_owned(), words::<Judgement>()),
