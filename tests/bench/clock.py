@@ -38,7 +38,7 @@ class Clock:
         wrapper = pathlib.Path(folder) / "engine"
         wrapper.write_text(CLOCKED.format(engine=engine.path, notes=self.notes))
         wrapper.chmod(0o755)
-        self.engine = deploy.find_engine(str(wrapper))
+        self.engine = deploy.describe_engine(str(wrapper))
         self.notes.write_text("")
 
     def lap(self, propose, decidable, approve, ended):

@@ -28,8 +28,8 @@ TYPES = {"string": "VARCHAR", "bigint": "BIGINT"}
 
 
 def documented():
-    """The queries of the document, each by the words that introduce it and its number behind them."""
-    found, lead, block = {}, None, []
+    """The queries of the document, each by the words that begin the paragraph before it and its number behind them."""
+    found, lead, block, fresh = {}, None, [], True
     for line in [*(ROOT / "docs/audit.md").read_text().split("\n## Ask\n")[1].splitlines(), "end"]:
         if line.startswith("    ") or (block and not line):
             block.append(line.strip())
@@ -37,7 +37,9 @@ def documented():
         queries = [query.strip() for query in "\n".join(block).split(";") if query.strip()]
         if block and re.match(r"SELECT|WITH", queries[0]):
             found.update({(lead, number): query for number, query in enumerate(queries, 1)})
-        block, lead = [], re.split(r"[;:(,]", line)[0].strip() if line else lead
+        if line and (fresh or block):
+            lead = re.split(r"[;:(,]", line)[0].strip()
+        block, fresh = [], not line
     return found
 
 
@@ -184,9 +186,10 @@ class Story:
         self.runs, self.objects, self.alone, self.closed = runs, objects, alone, closed
         self.chains = {f"run/{run.id}": name for name, run in runs.items()} | {f"ws/{workspace}": workspace for workspace in workspaces}
 
-    def ask(self, query, today=TODAY, trail=(), without=None):
-        """The rows of a query that are about ours, with the run's name; `without`: over an archive that lacks these objects."""
+    def ask(self, query, today=TODAY, trail=(), without=None, added=None):
+        """The rows of a query that are about ours, with the run's name; over an archive `without` these objects, or with `added` ones."""
         left = {key: content for key, content in self.objects.items() if without is None or not without(key, json.loads(content))}
+        left.update(added or {})
         rows = Athena(left, trail).ask(QUERIES[query], today)
         return [{**row, "of": self.chains.get(row.get("chain"))} for row in rows if "chain" not in row or row["chain"] in self.chains]
 
@@ -212,11 +215,12 @@ def story(lead, number=1):
 @story("Who approved what last month")
 def approvals(gate, query):
     assert gate.ask(query) == [], "this month is not the last one"
+    assert gate.ask(query, NEXT_MONTH + datetime.timedelta(days=30)) == [], "nor is the one before it"
     rows = gate.ask(query, NEXT_MONTH)
     assert who(rows, "approver", "surface") == sorted([
         ("by another", "bob", "api"), ("by the proposer", "alice", "api"), ("by whom it was for", "bob", "api"), ("unknown", "bob", "api"),
-        ("by another than whom it was for", "bob", "api"), ("automatic", "automatic", "automatic")])
-    assert {row["of"]: row["projection"] for row in rows} == {name: run.digest for name, run in gate.runs.items() if name not in ("rejected", "looked")}
+        ("by another than whom it was for", "bob", "api"), ("automatic", "automatic", "automatic"), ("before the hand", "bob", "api")])
+    assert {row["of"]: row["projection"] for row in rows} == {name: run.digest for name, run in gate.runs.items() if name not in ("rejected", "looked", "after the hand")}
 
 
 @story("Runs applied without a distinct approver")
@@ -287,6 +291,15 @@ def around(gate, query):
     assert changed["noticed_by"] == gate.runs["after the hand"].id and changed["drift"] is None
     assert (int(changed["serial_before"]), int(changed["serial_after"])) == (gate.serial, gate.serial + 1)
     assert changed["changed_after"] < changed["changed_before"]
+    # Of what drifted test_around.py tells; here as such events are written.
+    added = {}
+    for seq, what in enumerate(({"type": "drift-found", "run": "run-x", "projection": "sha256:1", "counts": {}}, {"type": "drift-gone", "run": "run-x"},
+                                {"type": "drift-not-seen", "run": "run-x", "reason": "plan-errored"}, {"type": "frozen", "reason": "x"}), 9001):
+        event = {"schema": "plangate.audit-event.v1", "chain": f"ws/{gate.around.id}", "seq": seq, "previous": None, "at": f"2099-01-01T00:00:0{seq % 10}Z",
+                 "actor": {"kind": "gate", "function": "guard"}, "what": what}
+        added[f"events/ws/{gate.around.id}/{seq:010}.json"] = json.dumps(event).encode()
+    more = gate.ask(query, added=added)[len(rows):]
+    assert [(row["type"], row["drift"], row["serial_before"]) for row in more] == [("drift-found", "sha256:1", None), ("drift-gone", None, None), ("drift-not-seen", None, None)]
 
 
 def test_every_query_of_the_document_has_its_story():
