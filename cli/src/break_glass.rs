@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::args::{BreakGlass, Ephemeral, Field, Print, Read, Unpack};
-use self::place::Place;
+use self::place::{ELSEWHERE, Place};
 use crate::console::Console;
 use crate::documents::read_file;
 use crate::error::CliError;
@@ -71,6 +71,9 @@ impl Order {
         }
         if order.phase != Phase::Apply {
             return Err(invalid("the order is none to apply".to_owned()));
+        }
+        if order.estate.is_some() {
+            return Err(invalid(ELSEWHERE.to_owned()));
         }
         if order.bundle.key != bundle_key(workspace, &order.bundle.digest) {
             return Err(invalid("the bundle's key does not follow from workspace and digest".to_owned()));

@@ -3,6 +3,7 @@
 use plangate_gate::documents::DocumentKind;
 use plangate_gate::ids::{RunId, WorkspaceId};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::args::Print;
 use crate::documents::read_file;
@@ -11,6 +12,10 @@ use crate::text::inert;
 
 /// The most bytes of a saved document.
 const FILE_LIMIT: u64 = 1024 * 1024;
+
+/// Why there is no way around the gate into another account.
+pub(super) const ELSEWHERE: &str = "the workspace's estate is in another account, where its break-glass role leads nobody: \
+     go by your own way into that account (docs/accounts.md)";
 
 /// Everything that the script says of a workspace. Only [`Place::of`] makes one, of checked parts.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ struct SavedSpec {
     name: String,
     apply_role: String,
     state: SavedState,
+    estate: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -148,6 +154,9 @@ impl Known {
             return Err(invalid("`name` has control characters, or is too long"));
         }
         let spec = saved.spec;
+        if spec.estate.is_some() {
+            return Err(invalid(ELSEWHERE));
+        }
         let (name, role, region) = (Some(spec.name), Some(spec.apply_role), Some(spec.state.region));
         Ok(Self { id: saved.id, name, role, region })
     }

@@ -217,6 +217,28 @@ fn an_order_is_read_field_by_field_if_it_is_this_workspaces_and_to_apply() {
 }
 
 #[test]
+fn an_estate_in_another_account_is_refused_with_where_to_go() {
+    let at = tempfile::tempdir().unwrap();
+    let role = |phase: &str| format!("arn:aws:iam::444455556666:role/plangate/estate/{phase}/{WORKSPACE}-{phase}");
+    let estate = serde_json::json!({"plan_role": role("plan"), "apply_role": role("apply")});
+    let digest = bundled(at.path());
+    let place = |name: &str| at.path().join(name).to_str().unwrap().to_owned();
+    write(at.path(), "ws.json", &document(|d| d["document"]["spec"]["estate"] = estate.clone()));
+    write(at.path(), "order.json", &order(digest, |o| o["estate"] = estate.clone()));
+    let (saved, ordered, bundle, folder) =
+        (place("ws.json"), place("order.json"), place("bundle.tar.zst"), place("run"));
+    for refused in [
+        said(&["print", &saved]),
+        said(&["read", &ordered, "summary", "--workspace", WORKSPACE]),
+        said(&["unpack", &bundle, &folder, "--order", &ordered, "--workspace", WORKSPACE]),
+    ] {
+        assert_eq!((refused.code, refused.out.as_str()), (1, ""), "{refused:?}");
+        assert!(refused.err.contains("in another account") && refused.err.contains("docs/accounts.md"), "{refused:?}");
+    }
+    assert!(!at.path().join("run").exists());
+}
+
+#[test]
 fn only_what_a_plan_does_not_carry_is_given_to_its_apply_again() {
     let at = tempfile::tempdir().unwrap();
     write(
