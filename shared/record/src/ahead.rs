@@ -2,7 +2,7 @@
 //!
 //! For what the step's write holds by its version, and for what never changes once it is written, and for nothing else: an item may
 //! be read here a little before the step looks at it, and what was written meanwhile is refused by the write. A freeze is therefore never read
-//! ahead: it has to be read after the lock (`freeze.rs`).
+//! ahead of the lock: it has to be read after it (`freeze.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

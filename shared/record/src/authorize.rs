@@ -16,7 +16,7 @@ use crate::attempt::Attempts;
 use crate::documents::{self, pinned_policy, policy_key};
 use crate::error::Error;
 use crate::finish::{Ending, finish};
-use crate::freeze;
+use crate::freeze::{self, gate_key};
 use crate::objects::{Objects, order_key, put_same, signatures_key};
 use crate::prepare::{self, TaskParameters, not_ready};
 use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key, lock_key, write};
@@ -52,7 +52,7 @@ pub async fn authorize(
             Status::Applying => {
                 let ordered_at = row.run.apply.as_ref().map_or(now, |apply| apply.ordered_at);
                 let bytes = apply_order(store, &row.run, ordered_at).await?;
-                return hand_out(objects, signer, &row.run, &bytes).await;
+                return hand_out(objects, signer, &row.run, &bytes, Signed::Perhaps).await;
             }
             Status::AwaitingApproval if !row.run.plan_expired(now) => return Err(Error::NotApproved),
             Status::AwaitingApproval | Status::Approved => {}
@@ -61,9 +61,12 @@ pub async fn authorize(
         // The lock is held by its version; a decision that was taken and a pinned policy never change.
         let mut keys = vec![lock_key(&row.run.workspace)];
         keys.extend(row.run.decision.as_ref().map(|decision| decision_key(run, &decision.by)));
-        keys.extend(row.run.pinned.as_ref().map(|pinned| policy_key(&pinned.policy)));
         ahead.also(&keys).await?;
         let lock = LockRow::load(store, &row.run.workspace).await?;
+        // The gate's freeze counts as it stands after the lock was read.
+        let mut keys = vec![gate_key()];
+        keys.extend(row.run.pinned.as_ref().map(|pinned| policy_key(&pinned.policy)));
+        ahead.also(&keys).await?;
         let ending = match row.run.status {
             Status::AwaitingApproval => Some(Ending::new(Status::Expired, actor.clone())),
             _ if row.run.kind != Kind::Applicable => {
@@ -114,7 +117,7 @@ pub async fn authorize(
                 writes.extend(chain.writes()?);
                 let outcome = store.transact(writes).await;
                 if attempts.settle(outcome).await?.is_some() {
-                    return hand_out(objects, signer, &row.run, &bytes).await;
+                    return hand_out(objects, signer, &row.run, &bytes, Signed::NotYet).await;
                 }
             }
         }
@@ -170,12 +173,20 @@ async fn apply_order(store: &dyn Store, run: &Run, ordered_at: Timestamp) -> Res
     prepare::bytes(&order)
 }
 
+/// Whether the signatures of an order may stand there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signed {
+    NotYet,
+    Perhaps,
+}
+
 /// Writes the order `bytes` of a run that is applying, and its signatures: the same bytes however often.
 async fn hand_out(
     objects: &dyn Objects,
     signer: &dyn Signer,
     run: &Run,
     bytes: &[u8],
+    signed: Signed,
 ) -> Result<TaskParameters, Error> {
     let invalid = |error: &str| Error::RecordInvalid { what: "an apply order", error: error.to_owned() };
     let apply = run.apply.as_ref().ok_or_else(|| invalid("the run has none"))?;
@@ -186,7 +197,7 @@ async fn hand_out(
         return Err(invalid("another order stands in its place"));
     }
     let key = signatures_key(&run.workspace, &run.id);
-    if objects.head(&key).await?.is_none() {
+    if signed == Signed::NotYet || objects.head(&key).await?.is_none() {
         let signatures = Signatures { signatures: vec![signer.sign(&apply.order).await?] };
         // Whoever signs at the same time signs the same bytes: either signature will do.
         objects.put_new(&key, write("signatures", &signatures)?.into_bytes()).await?;

@@ -41,10 +41,12 @@ pub async fn conclude(
 ) -> Result<Run, Error> {
     let actor = Actor::gate(function);
     let mut attempts = Attempts::new(run.as_str());
-    let ended = loop {
+    loop {
         let row = RunRow::load(store, run).await?;
         if row.run.status.is_terminal() {
-            break row.run;
+            // Whoever ended it may have died before it woke the next.
+            wake_holder(store, workflow, &row.run.workspace).await?;
+            return Ok(row.run);
         }
         let (row, ending) = match row.run.status {
             Status::Applying => settle_apply(objects, tasks, row, &actor, now).await?,
@@ -70,11 +72,12 @@ pub async fn conclude(
         };
         let outcome = finish(store, row, ending, now).await?;
         if let Some(ended) = attempts.settle(outcome).await? {
-            break ended;
+            if ended.passed_on {
+                wake_holder(store, workflow, &ended.run.workspace).await?;
+            }
+            return Ok(ended.run);
         }
-    };
-    wake_holder(store, workflow, &ended.workspace).await?;
-    Ok(ended)
+    }
 }
 
 /// Why a run is dead that was neither planning nor applying.

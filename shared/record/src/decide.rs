@@ -68,7 +68,9 @@ pub async fn request_approval(
             return Ok(());
         }
         writes.push(row.put()?);
-        attempts.settle(store.transact(writes).await).await?;
+        if attempts.settle(store.transact(writes).await).await?.is_some() {
+            return Ok(());
+        }
     }
 }
 
@@ -149,7 +151,7 @@ pub(crate) async fn decide_as_of(
                 let mut ending = Ending::new(Status::Rejected, actor.clone());
                 ending.before.push(What::Decided { decision: decision.clone() });
                 ending.with.extend([taken(run, &decision)?, unchanged]);
-                finish(store, changed, ending, now).await?
+                finish(store, changed, ending, now).await?.map(|ended| ended.run)
             }
             Choice::Approve => {
                 let lock = LockRow::load(store, workspace).await?;

@@ -44,6 +44,15 @@ impl Ending {
     }
 }
 
+/// A run that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// The run.
+    pub(crate) run: Run,
+    /// Whether another holds the workspace's lock now, who may still sleep.
+    pub(crate) passed_on: bool,
+}
+
 /// Ends the run that was read as `row`, changed as the ending needs, and gives it. One try: `Conflict` means read again.
 ///
 /// Condition: the run and the lock are as they were read. If the run holds the lock, the head of the line gets it in the
@@ -54,7 +63,7 @@ pub(crate) async fn finish(
     mut row: RunRow,
     ending: Ending,
     now: Timestamp,
-) -> Result<Result<Run, StoreError>, Error> {
+) -> Result<Result<Finished, StoreError>, Error> {
     let before = row.run.status;
     row.run.step(ending.status, now)?;
     row.run.failure = ending.failure.clone();
@@ -97,6 +106,7 @@ pub(crate) async fn finish(
     if let (Status::Queued, Some(place)) = (before, row.run.queued_as) {
         writes.push(Write::Delete(place_key(&workspace, place), 1));
     }
+    let mut passed_on = false;
     // Whoever was ever granted the lock has a fence, whatever the record says of its kind now.
     if row.run.fence > 0 && before.holds_lock() {
         let mut lock = LockRow::load(store, &workspace).await?;
@@ -108,13 +118,15 @@ pub(crate) async fn finish(
             } else {
                 writes.extend(pass_on(store, &mut lock, &ending.actor, now).await?);
             }
+            passed_on = matches!(lock.lock.lock, LockState::Held { .. });
             writes.push(lock.put()?);
         }
     }
     writes.extend(chain.writes()?);
     writes.extend(ledger.writes()?);
     writes.extend(ending.with);
-    Ok(store.transact(writes).await.map(|()| row.run))
+    let run = row.run;
+    Ok(store.transact(writes).await.map(|()| Finished { run, passed_on }))
 }
 
 /// How many places in which nobody waits any more are removed at once: a transaction has its limit.

@@ -6,6 +6,7 @@
 //! Instead, who freezes the gate writes its item, and then writes every lock once more as it is: whoever had read a lock
 //! before is refused by the table and reads again. So a freeze that was answered holds from then on.
 
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::documents::Action;
 use plangate_gate::freeze::{Frozen, GateFreeze};
@@ -29,10 +30,13 @@ use crate::workflow::Workflow;
 /// How many of a workspace's newest runs are woken at once when a freeze is lifted; the sweeper wakes the others.
 const WOKEN: usize = 100;
 
+/// How many workspaces are seen to at the same time.
+const AT_ONCE: usize = 16;
+
 /// The partition that lists every workspace there is, for who must not miss one: an index lags behind.
 const WORKSPACES: &str = "WORKSPACES";
 
-fn gate_key() -> Key {
+pub(crate) fn gate_key() -> Key {
     Key::new("FREEZE#gate", "FREEZE")
 }
 
@@ -179,9 +183,10 @@ pub async fn freeze(
     if scope.is_none() {
         // Also for who comes second, or again: whoever went first may have died on the way.
         let version = GateRow::load(store).await?.version;
-        for workspace in workspaces(store).await? {
-            rewrite_lock(store, &workspace, None, Some(version), now).await?;
-        }
+        for_each_workspace(store, |workspace| async move {
+            rewrite_lock(store, &workspace, None, Some(version), now).await.map(drop)
+        })
+        .await?;
     }
     outcome
 }
@@ -236,13 +241,25 @@ pub async fn lift(
         return wake_waiting(store, workflow, workspace, &lock).await;
     }
     let version = GateRow::load(store).await?.version;
-    for workspace in workspaces(store).await? {
+    let actor = &actor;
+    for_each_workspace(store, |workspace| async move {
         // Written even where nobody waits: who has read that the gate is frozen reads again.
-        if let Some(lock) = rewrite_lock(store, &workspace, Some(&actor), Some(version), now).await? {
-            wake_waiting(store, workflow, &workspace, &lock).await?;
+        match rewrite_lock(store, &workspace, Some(actor), Some(version), now).await? {
+            Some(lock) => wake_waiting(store, workflow, &workspace, &lock).await,
+            None => Ok(()),
         }
-    }
-    Ok(())
+    })
+    .await
+}
+
+/// Sees to every workspace, to some of them at the same time: one after the other, an estate of thousands would take longer than a
+/// request has.
+async fn for_each_workspace<F: Future<Output = Result<(), Error>>>(
+    store: &dyn Store,
+    see_to: impl Fn(WorkspaceId) -> F,
+) -> Result<(), Error> {
+    let all = stream::iter(workspaces(store).await?).map(see_to);
+    all.buffer_unordered(AT_ONCE).try_for_each(|()| std::future::ready(Ok(()))).await
 }
 
 /// Gives a lock that nobody holds to the head of the line, if nothing is frozen: what who lifted a freeze may have left

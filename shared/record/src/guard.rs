@@ -83,7 +83,7 @@ pub async fn guard(
         let written = if row.run.kind == Kind::PlanOnly {
             let mut ending = Ending::new(Status::Planned, actor.clone());
             ending.before.push(what);
-            finish(store, row, ending, now).await?
+            finish(store, row, ending, now).await?.map(|ended| ended.run)
         } else {
             if row.run.is_to_be_reviewed(row.run.kind, &outcome) {
                 row.run.step(Status::Reviewing, now)?;

@@ -14,7 +14,7 @@ use crate::ahead::Ahead;
 use crate::attempt::Attempts;
 use crate::documents;
 use crate::error::Error;
-use crate::freeze;
+use crate::freeze::{self, gate_key};
 use crate::known::{KnownRow, known_key};
 use crate::objects::{Objects, order_key, put_same};
 use crate::rows::{ChainRow, LockRow, RunRow, lock_key, write};
@@ -74,10 +74,12 @@ pub async fn prepare(
         if row.run.plan_order.is_some() {
             return hand_out(objects, &row.run).await;
         }
+        let (etag, spec) = documents::workspace(store, &workspace).await?;
+        // The gate's freeze counts as it stands after the lock was read.
+        ahead.also(&[gate_key(), documents::key(DocumentKind::Policy, spec.policy.as_str())]).await?;
         if freeze::stands(store, &lock).await?.is_some() {
             return Err(Error::Frozen);
         }
-        let (etag, spec) = documents::workspace(store, &workspace).await?;
         let (policy, store_policy) = documents::pin_policy(store, &spec.policy).await?;
         let pinned = PinnedWorkspace { etag: etag.clone(), spec, policy };
         row.run.updated_at = now;
