@@ -20,8 +20,7 @@ class Search:
 
     def __init__(self, stack):
         self._stack, self._known, self._since = stack, set(), 0
-        for _ in stores.everything(stack, self._known):
-            pass
+        stores.note(stack, self._known)
 
     def places(self, secrets, said=(), look=lambda place, content: None):
         """Where the secrets are, in what form soever: {secret: the set of places}. `said` is (place, bytes) pairs to look at besides.

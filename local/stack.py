@@ -322,16 +322,30 @@ class Stack:
 
 def package_function(binary):
     """The zip of a function, which holds the binary as `bootstrap` and nothing else; kept beside the binary until that changes."""
+    return _kept(binary, ".zip", lambda fresh: zip_program(stripped(binary), fresh, level=1))
+
+
+def stripped(binary):
+    """The binary without its symbols, as a release has it: half of what each stack would carry about. Kept beside the binary until that changes."""
+    def strip(fresh):
+        shutil.copy2(binary, fresh)
+        if shutil.which("strip"):  # what is no program it leaves as it is
+            subprocess.run(["strip", "--strip-all", str(fresh)], check=False, capture_output=True)
+    return _kept(binary, "", strip)
+
+
+def _kept(binary, suffix, make):
+    """What was made of a binary when it was last built; `make` writes it into a file."""
     binary = pathlib.Path(binary)
-    package, made = binary.parent / "lambda" / f"{binary.name}.zip", binary.stat().st_mtime_ns
-    if package.is_file() and package.stat().st_mtime_ns == made:
-        return package
-    package.parent.mkdir(exist_ok=True)
-    fresh = package.with_name(f"{uuid.uuid4().hex}.new")
-    zip_program(binary, fresh, level=1)
+    kept, made = binary.parent / "packages" / f"{binary.name}{suffix}", binary.stat().st_mtime_ns
+    if kept.is_file() and kept.stat().st_mtime_ns == made:
+        return kept
+    kept.parent.mkdir(exist_ok=True)
+    fresh = kept.with_name(f"{uuid.uuid4().hex}.new")
+    make(fresh)
     os.utime(fresh, ns=(made, made))
-    fresh.rename(package)
-    return package
+    fresh.rename(kept)
+    return kept
 
 
 def _start_time(pid):

@@ -19,13 +19,19 @@ def everything(stack, known=None, since=0):
     yield from files(stack, known)
 
 
+def note(stack, known):
+    """Adds to `known` what is there for good, as `everything` would, unread: a search that begins now leaves it out, and every copy of it."""
+    for _ in (*objects(stack, known, read=False), *files(stack, known, read=False)):
+        pass
+
+
 def _pages(client, operation, key, **arguments):
     for page in client.get_paginator(operation).paginate(**arguments):
         yield from page.get(key) or ()
 
 
-def objects(stack, known):
-    """Every version of every object, and its metadata."""
+def objects(stack, known, read=True):
+    """Every version of every object, and its metadata; of a copy of what was noted before it was read, the metadata alone."""
     s3 = stack.client("s3")
     for bucket in s3.list_buckets()["Buckets"]:
         name = bucket["Name"]
@@ -35,9 +41,16 @@ def objects(stack, known):
             if identity in known:
                 continue
             known.add(identity)
-            found = s3.get_object(**where)
+            content = (version["ETag"], version["Size"])
+            if not read:
+                known.add(content)
+                continue
             place = f"s3://{name}/{version['Key']}"
-            yield place, found["Body"].read()
+            if content in known:
+                found = s3.head_object(**where)
+            else:
+                found = s3.get_object(**where)
+                yield place, found["Body"].read()
             tags = []
             with contextlib.suppress(s3.exceptions.NoSuchKey):  # the emulator knows no tags of what was deleted since
                 tags = s3.get_object_tagging(**where)["TagSet"]
@@ -98,7 +111,7 @@ def configurations(stack):
         yield f"cloudformation://{deployed['StackName']}", json.dumps(deployed, default=str).encode()
 
 
-def files(stack, known):
+def files(stack, known, read=True):
     """Every file of the stack on disk: the emulator's log, images, what tasks left behind."""
     for path in sorted(stack.directory.rglob("*")):
         with contextlib.suppress(FileNotFoundError):  # gone meanwhile
@@ -107,4 +120,6 @@ def files(stack, known):
                 identity = (path, found.st_ino, found.st_mtime_ns, found.st_size)
                 if identity not in known:
                     known.add(identity)
+                    if not read:
+                        continue
                     yield f"file://{path.relative_to(stack.directory)}", path.read_bytes()

@@ -32,6 +32,8 @@ def is_root_access_key(key):
 def enforce(access_key, action, service, region, resource_arn="*", service_context=None):
     """The emulator's check with all condition keys, then those of the further permissions."""
     _missing.set(None)
+    if not access_key and action.split(":")[-1] in iam_actions.unsigned_operations(service):
+        return None  # a token is shown instead, and the role's trust says whose
     current = request.current.get()
     context = {**(service_context or {}), **conditions.keys(action, resource_arn, current)}
     if isinstance(operation := context.get("dynamodb:EnclosingOperation"), list):

@@ -1,7 +1,10 @@
 """Source identities, chained sessions, and what another account opens."""
 
+import base64
 import json
 
+import botocore
+import botocore.config
 import botocore.exceptions
 import pytest
 
@@ -86,3 +89,21 @@ def test_a_task_that_is_tagged_as_it_is_started_needs_that_permission(lab):
     events = (["events:PutTargets", "events:PutRule", "events:DescribeRule"], "*")
     lab.allow(lab.states.describe_state_machine(stateMachineArn=machine)["roleArn"], *statements, events, ("ecs:TagResource", "*"))
     assert lab.run(machine)["status"] == "SUCCEEDED"
+
+
+def test_an_identity_token_is_enough_for_a_role_that_trusts_its_provider_and_its_subject(lab):
+    lab.iam.create_open_id_connect_provider(Url="https://forge.example", ClientIDList=["sts.amazonaws.com"])
+    trust = {"Effect": "Allow", "Principal": {"Federated": f"arn:aws:iam::{ACCOUNT}:oidc-provider/forge.example"}, "Action": "sts:AssumeRoleWithWebIdentity",
+             "Condition": {"StringEquals": {"forge.example:aud": "sts.amazonaws.com", "forge.example:sub": "repo:ours"}}}
+    arn = lab.iam.create_role(RoleName=f"job-{lab.id}", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [trust]}))["Role"]["Arn"]
+    unsigned = lab.stack.session().client("sts", config=botocore.config.Config(signature_version=botocore.UNSIGNED))
+
+    def taken(subject, audience="sts.amazonaws.com"):
+        claims = base64.urlsafe_b64encode(json.dumps({"iss": "https://forge.example", "aud": audience, "sub": subject}).encode()).rstrip(b"=").decode()
+        return unsigned.assume_role_with_web_identity(RoleArn=arn, RoleSessionName="test", WebIdentityToken=f"e30.{claims}.c2lnbmVk")
+    keys = taken("repo:ours")["Credentials"]
+    job = lab.stack.session(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
+    assert job.client("sts").get_caller_identity()["Arn"].endswith(f":assumed-role/job-{lab.id}/test")
+    assert refused(taken, "repo:theirs") and refused(taken, "repo:ours", "another")
+    with pytest.raises(botocore.exceptions.ClientError, match="InvalidClientTokenId|MissingAuthenticationToken"):
+        unsigned.assume_role(RoleArn=arn, RoleSessionName="test")

@@ -1,6 +1,7 @@
 """A search of the stack finds a word wherever it was put."""
 
 from local.stack import REGION
+from local.search import Search
 from local.stores import everything
 
 from .conftest import only
@@ -28,3 +29,22 @@ def test_a_word_is_found_in_every_store(lab):
                    f"logs:///aws/lambda/say-{lab.id}", "states://", f"lambda://say-{lab.id}", f"file://tmp/left-{lab.id}"):
         assert any(place == prefix or place.startswith(f"{prefix}/") or prefix.endswith("//") and place.startswith(prefix) for place in places), (prefix, places)
     assert f"ssm:///stores/{lab.id}/sealed" not in places
+
+
+def test_a_search_leaves_out_what_was_there_before_it_and_copies_of_that_and_nothing_else(lab):
+    word, stack = f"needle-{lab.id}", lab.stack
+    s3, bucket = stack.client("s3"), f"search-{lab.id}"
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
+    put = lambda key, text, **more: s3.put_object(Bucket=bucket, Key=key, Body=text.encode(), **more)  # noqa: E731
+    put("before", f"{word} of another")
+    (stack.directory / "tmp" / f"before-{lab.id}").write_text(word)
+    search = Search(stack)
+    put("copy", f"{word} of another")
+    put("noted", f"{word} of another", Metadata={"note": word})
+    put("new", word)
+    put("again", word)
+    (stack.directory / "tmp" / f"new-{lab.id}").write_text(word)
+    found = {place for place in search.places([word])[word] if lab.id in place}
+    assert found == {f"s3://{bucket}/noted (metadata)", f"s3://{bucket}/new", f"s3://{bucket}/again", f"file://tmp/new-{lab.id}"}
+    put("later", word)
+    assert f"s3://{bucket}/later" in search.places([word])[word], "found once, it is found wherever it comes to be besides"
