@@ -4,8 +4,7 @@ import json
 
 from local.stack import ACCOUNT, REGION, ROOT, SECOND_ACCOUNT
 
-# What the plan reads in the estate, and what the apply alone may read, once the first resource is made. The engine's own data source
-# takes the credentials that every provider takes.
+# What the plan reads in the estate. The engine's own data source takes the credentials that every provider takes.
 CONFIGURATION = """
 terraform {{
   required_version = ">= 1.9"
@@ -21,6 +20,9 @@ data "terraform_remote_state" "network" {{
 resource "terraform_data" "shop" {{
   input = {{ vpc = data.terraform_remote_state.network.outputs.said, password = var.database_password }}
 }}
+"""
+# What the apply alone may read, once the first resource is made.
+FOR_APPLY = """
 data "terraform_remote_state" "secrets" {{
   backend    = "s3"
   config     = {{ bucket = "{bucket}", key = "for-apply.tfstate", region = "{region}" }}
@@ -35,7 +37,7 @@ resource "terraform_data" "after" {{
 class Estate:
     """A workspace's estate in the second account: something to read there, and the roles that lead to it."""
 
-    def __init__(self, shop, **parameters):
+    def __init__(self, shop, more="", **parameters):
         self.shop, self.world = shop, shop.world
         self.root = self.world.stack.second_account()
         self.bucket = f"estate-{shop.id}"
@@ -54,7 +56,7 @@ class Estate:
         self.outputs = self.world.stack.deploy(ROOT / "infra/estate.yaml", f"estate-{shop.id}", {
             "WorkspaceId": shop.id, "GateAccountId": ACCOUNT, "PlanPolicyArns": reads, "ApplyPolicyArns": writes, **parameters}, session=self.root)
         assert self.roles == {"plan_role": self.outputs["PlanRoleArn"], "apply_role": self.outputs["ApplyRoleArn"]}
-        shop.configure(CONFIGURATION.format(bucket=self.bucket, region=REGION))
+        shop.configure((CONFIGURATION + more).format(bucket=self.bucket, region=REGION))
         shop.change(estate=self.roles)
 
     def _policy(self, name, key):
@@ -75,7 +77,7 @@ def made(content):
 
 def test_a_run_plans_and_applies_in_the_estates_account_as_the_role_of_each_phase(world, workspace):
     shop = workspace()
-    estate = Estate(shop)
+    estate = Estate(shop, FOR_APPLY)
     run = shop.waiting()
     run.approve()
     run.ended_well("applied")
