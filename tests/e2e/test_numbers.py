@@ -64,6 +64,7 @@ def test_the_numbers_of_a_story_are_true_and_each_line_names_its_run(world, work
     shop, other = workspace(), workspace(spec={"automatic_approval": True})
     # One is applied while another waits in line, and is rejected in its turn.
     first = shop.waiting()
+    shop.edit('"Summer sale"', '"Autumn sale"')
     second = shop.propose().wait("queued")
     assert call(world, "prepare", {"run": second.id}) == "NotAdmitted"
     with unreadable(second):
@@ -72,7 +73,7 @@ def test_the_numbers_of_a_story_are_true_and_each_line_names_its_run(world, work
     assert first.approve(by="mallory", expect=None).reason == "not-permitted"
     first.approve()
     assert first.end() == "applied"
-    assert first.approve(expect=3).reason == "run-ended"
+    assert first.approve(expect=3).reason == "already-decided"
     second.wait("awaiting_approval").reject()
     second.ended_well("rejected")
     # Elsewhere a reviewer wants a person, who withdraws it; and the next is no plan at all.
@@ -96,7 +97,7 @@ def test_the_numbers_of_a_story_are_true_and_each_line_names_its_run(world, work
     found = lines(world, began)
     # -- what is true of one run, by its record and its events --
     record, at = first.record, {event["what"]["type"]: event["at"] for event in first.events()}
-    assert told(found, first) - collections.Counter({("Refusals", "not-permitted"): 1, ("Refusals", "run-ended"): 1}) == collections.Counter({
+    assert told(found, first) - collections.Counter({("Refusals", "not-permitted"): 1, ("Refusals", "already-decided"): 1}) == collections.Counter({
         key: value for key, value in {
             ("RunsProposed", None): 1, ("GuardrailOutcomes", "ineligible" if not record["guardrails"]["eligible"] else "eligible"): 1,
             ("Decisions", "approve"): 1, ("RunsEnded", "applied"): 1,
@@ -107,7 +108,7 @@ def test_the_numbers_of_a_story_are_true_and_each_line_names_its_run(world, work
             ("TimeInPhase", "apply"): seconds(record["apply"]["ordered_at"], record["ended_at"]),
             ("TimeOfRun", "applied"): seconds(record["proposed_at"], record["ended_at"]),
         }.items() if value > 0})
-    assert told(found, first)["Refusals", "not-permitted"] == told(found, first)["Refusals", "run-ended"] == 1
+    assert told(found, first)["Refusals", "not-permitted"] == told(found, first)["Refusals", "already-decided"] == 1
     # -- of the others --
     waited = told(found, second)
     record, at = second.record, {event["what"]["type"]: event["at"] for event in second.events()}
