@@ -91,7 +91,8 @@ def evaluated(text, values):
 
 def test_an_action_shows_its_plan_on_the_pull_request_and_the_next_one_in_its_place(world, workspace, role, tmp_path):
     shop = workspace(grants={"pipeline": ("read", "propose"), "bob": ("read", "approve")})
-    inputs = {"api": world.gate.api, "workspace": shop.id, "folder": str(shop.folder), "role": role, "region": REGION}
+    inputs = {"api": world.gate.api, "workspace": shop.id, "folder": str(shop.folder), "role": role, "region": REGION,
+              "on-behalf-of": "carol"}
     with Forge(SUBJECT) as forge:
         job = Job(world, forge, tmp_path / "job", {"pull_request": {"number": 12}})
         for number in range(100):  # the comment is not on the first page
@@ -115,11 +116,13 @@ def test_an_action_shows_its_plan_on_the_pull_request_and_the_next_one_in_its_pl
         assert alive(own[0]["body"]) == alive(own[0]["body"].replace("@everyone", "").replace("<img src=x>", "").replace("http://evil.example", ""))
         assert next(each for each in forge.comments if each["body"].startswith(marker) and each is not own[0])["body"] == f"{marker}\nmine now"
         record = world.item(f"RUN#{outputs['run']}", "RUN")[0]
-        assert (record["origin"], record["proposer"]["person"]) == ("ci", "pipeline")
+        assert (record["origin"], record["proposer"]["person"], record["proposer"]["on_behalf_of"]) == ("ci", "pipeline", "carol")
         world.person("bob").cli("reject", outputs["run"], "--reason", "not like this")
 
-        # Another repository's job, or one on a branch, is nobody; and a failure fails the job.
+        # Who is behind the change has to be said; another repository's job, or one on a branch, is nobody; and a failure fails the job.
         comments = json.dumps(forge.comments)
+        code, said, outputs = job.github(**{**inputs, "on-behalf-of": ""})
+        assert code != 0 and "a bot names the person whom it speaks for" in said and outputs == {"run": "", "status": ""}, said
         for subject in ("repo:acme/other:pull_request", "repo:acme/shop:ref:refs/heads/main"):
             forge.subject = subject
             code, said, outputs = job.github(**inputs)
@@ -136,7 +139,7 @@ def test_a_gitlab_job_does_the_same_with_a_note(world, workspace, role, tmp_path
     with Forge(SUBJECT) as forge:
         job = Job(world, forge, tmp_path / "job", {})
         settings = {"PLANGATE_API": world.gate.api, "PLANGATE_WORKSPACE": shop.id, "PLANGATE_FOLDER": str(shop.folder), "PLANGATE_ROLE": role,
-                    "AWS_REGION": REGION, "PLANGATE_COMMENT_TOKEN": forge.comment_token}
+                    "AWS_REGION": REGION, "PLANGATE_ON_BEHALF_OF": "carol", "PLANGATE_COMMENT_TOKEN": forge.comment_token}
         forge.write(forge.notes, BOT, f"<!-- plangate {shop.id} -->\nof the run before")
         code, said, report = job.gitlab(**settings)
         assert (code, report["PLANGATE_STATUS"]) == (0, "planned"), said
