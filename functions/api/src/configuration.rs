@@ -1,7 +1,7 @@
 //! Workspaces, policies, grants and principals; of a workspace also how it stands.
 
 use plangate_gate::documents::{Action, DocumentKind};
-use plangate_gate::ids::WorkspaceId;
+use plangate_gate::ids::{DocumentId, WorkspaceId};
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::{Error, Refusal, acknowledge, documents};
 use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, Reason};
@@ -26,6 +26,13 @@ fn may(caller: &Caller, action: Action, kind: DocumentKind, id: &str) -> bool {
 /// `GET /v1/{kind}s`: those that the caller may read. What they may not is passed over unnamed, by the cursor too.
 pub(crate) async fn list(gate: &Gate<'_>, event: &Event, caller: &Caller, kind: DocumentKind) -> Result<Answer, Error> {
     let mut after = event.query(&["cursor"])?.get("cursor").cloned();
+    let ours = |id: &String| match kind {
+        DocumentKind::Workspace => id.parse::<WorkspaceId>().is_ok(),
+        _ => id.parse::<DocumentId>().is_ok(),
+    };
+    if after.as_ref().is_some_and(|id| !ours(id)) {
+        return Err(Refusal::new(Reason::InvalidRequest, "`cursor` is not one of ours").into());
+    }
     let mut documents: Vec<Document> = Vec::new();
     let mut last = kind != DocumentKind::Workspace && !caller.may(Action::Administer, None);
     // One more than a page has tells that there is another.

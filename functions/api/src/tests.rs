@@ -259,6 +259,9 @@ async fn a_request_says_what_its_schema_says_and_nothing_else() {
         ("GET", "/v1/runs?limit=0", json!({}), "invalid-request"),
         ("GET", "/v1/runs?sort=age", json!({}), "invalid-request"),
         ("GET", "/v1/runs?cursor=1", json!({}), "invalid-request"),
+        ("GET", "/v1/workspaces?cursor=", json!({}), "invalid-request"),
+        ("GET", "/v1/workspaces?cursor=default", json!({}), "invalid-request"),
+        ("GET", "/v1/policies?cursor=", json!({}), "invalid-request"),
     ];
     for (method, path, body, expected) in cases {
         assert_eq!(world.reason("ana", method, path, Some(body.clone())).await, expected, "{method} {path} {body}");
