@@ -1,11 +1,12 @@
 """Authorization of API requests: condition keys and further permissions that AWS looks at.
 
 AWS: a request is judged with all condition keys that its service defines, and some requests need more than one permission: iam:PassRole
-for a role that is handed over, the KMS key's for what is encrypted, s3:ListBucket to learn that an object does not exist. The emulator:
-knows a part of the keys and one permission a request.
+for a role that is handed over, the KMS key's for what is encrypted, s3:ListBucket to learn that an object does not exist. An HTTP API
+refuses with one word. The emulator: knows a part of the keys and one permission a request, and refuses everywhere as a service does.
 """
 
 import contextvars
+import json
 import os
 
 from ministack.core import iam_actions, iam_evaluator
@@ -55,7 +56,9 @@ def enforce(access_key, action, service, region, resource_arn="*", service_conte
 
 
 def access_denied_response(service, action, *rest, **named):
-    """The emulator's refusal, naming the permission that is missing."""
+    """The emulator's refusal, naming the permission that is missing; of an API that is called, as API Gateway refuses."""
+    if action.startswith("execute-api:"):
+        return 403, {"Content-Type": "application/json"}, json.dumps({"message": "Forbidden"}).encode()
     if (missing := _missing.get()) is not None and not named.get("error_code"):
         action, named = missing[0], {**named, "resource_arn": missing[1]}
         named["message"] = f"User: {rest[0]} is not authorized to perform: {missing[0]} on resource: {missing[1]}"
