@@ -75,6 +75,13 @@ class Account:
         s3, content = self.client("s3"), path.read_bytes()
         checksum = base64.b64encode(hashlib.sha256(content).digest()).decode()
         try:
+            # What S3 knows of it is enough: a release that is there already does not travel again.
+            if s3.head_object(Bucket=bucket, Key=key, ChecksumMode="ENABLED").get("ChecksumSHA256") == checksum:
+                return False
+        except s3.exceptions.ClientError as error:
+            if error.response["Error"]["Code"] not in ("404", "403", "NoSuchKey", "NotFound", "Forbidden"):
+                raise
+        try:
             s3.put_object(Bucket=bucket, Key=key, Body=content, IfNoneMatch="*", ChecksumSHA256=checksum)
             return True
         except s3.exceptions.ClientError as error:

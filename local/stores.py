@@ -117,7 +117,7 @@ def files(stack, known, read=True):
         with contextlib.suppress(FileNotFoundError):  # gone meanwhile
             if path.is_file() and not path.is_symlink():
                 found = path.stat()
-                identity = (path, found.st_ino, found.st_mtime_ns, found.st_size)
+                identity = (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)  # by whatever name
                 if identity not in known:
                     known.add(identity)
                     if not read:

@@ -16,7 +16,7 @@ from deploy import package
 from deploy.release import PROGRAMS, ROOT, Release, functions, zip_program
 from gate import World
 from local import deploy
-from local.stack import ACCOUNT, REGION, Stack, package_function
+from local.stack import ACCOUNT, REGION, Stack, package_function, stripped
 from runs import ACTIONS, Workspace
 
 pytestmark = pytest.mark.xdist_group("life")
@@ -26,12 +26,17 @@ ADMINISTRATOR = f"arn:aws:iam::{ACCOUNT}:role/administrator"
 
 def pack(program, archive):
     """The zip of a program as the laptop stack keeps it, so that it is made once."""
-    shutil.copyfile(package_function(program), archive)
+    shutil.copyfile(package_function(deploy.binary(program.name, "dev")), archive)
 
 
 def release(folder, binaries, revision):
     facts = {"version": package.version(), "revision": revision, "target": "debug", "toolchain": "rustc"}
     return Release.make(folder, binaries, package.ARCHITECTURES[package.HOST], facts, pack, largest=1 << 30)
+
+
+def programs():
+    """The names of a release's programs."""
+    return [*(f"plangate-fn-{name}" for name in functions()), *PROGRAMS]
 
 
 class Life:
@@ -40,7 +45,8 @@ class Life:
     def __init__(self, stack, folder):
         self.stack, self.folder, self.world = stack, folder, None
         self.engine = deploy.find_engine()
-        self.binaries = pathlib.Path(deploy.binary("plangate", "dev")).parent
+        # Without their symbols, as in a release: half as much to carry about.
+        self.binaries = {stripped(deploy.binary(name, "dev")).parent for name in programs()}.pop()
         self.environment = {"PATH": os.defpath, "HOME": str(folder), "PYTHONPATH": str(ROOT), **stack.environment()}
         self.settings = {
             "region": REGION, "stack": STACK, "tags": {"team": "platform"},
@@ -129,17 +135,17 @@ def second(life):
     """A release after it: other programs, and a state machine that begins with a state that the first one does not have."""
     other = life.folder / "programs"
     other.mkdir()
-    for name in (*(f"plangate-fn-{name}" for name in functions()), *PROGRAMS):
-        os.link(life.binaries / name, other / name)
-    for name in ("api", "request-approval", "authorize", "conclude"):
+    for name in programs():
+        (other / name).symlink_to(life.binaries / name)
+    for name in ("api", "authorize"):
         path = other / f"plangate-fn-{name}"
         content = path.read_bytes()
         path.unlink()
         path.write_bytes(content + b"second")
         path.chmod(0o755)
+
     def packed(program, archive):
-        known = life.binaries / program.name
-        zip_program(program, archive, 1) if program.stat().st_size != known.stat().st_size else pack(known, archive)
+        pack(program, archive) if program.is_symlink() else zip_program(program, archive, 1)
     made = Release.make(life.folder / "second", other, package.ARCHITECTURES[package.HOST], {"version": "9.9.9", "revision": "second", "target": "debug", "toolchain": "rustc"},
                         packed, largest=1 << 30)
     return edited(made, "run.asl.json", begins_with_another_state)
@@ -153,16 +159,19 @@ def begins_with_another_state(text):
 
 def edited(one, name, change):
     """A release with one of its files changed, manifest and all."""
-    (one.folder / name).write_text(change((one.folder / name).read_text()))
+    def put(path, text):
+        path.unlink()  # another release may share it
+        path.write_text(text)
+    put(one.folder / name, change((one.folder / name).read_text()))
     manifest = json.loads((one.folder / "manifest.json").read_text())
     content = (one.folder / name).read_bytes()
     manifest["files"][name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-    (one.folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    put(one.folder / "manifest.json", json.dumps(manifest, indent=2, sort_keys=True) + "\n")
     return Release.load(one.folder)
 
 
 def copied(one, name):
-    shutil.copytree(one.folder, one.folder.parent / name)
+    shutil.copytree(one.folder, one.folder.parent / name, copy_function=os.link)
     return Release.load(one.folder.parent / name)
 
 
@@ -180,6 +189,11 @@ def test_a_gate_lives_through_a_release_with_a_run_in_flight_and_what_it_knew_ou
     assert f"ApiUrl: {life.outputs()['ApiUrl']}" in said and "make onboard" in said
     assert all(life.code(name) == first.manifest["files"][f"{name}.zip"]["sha256"] for name in ("api", "authorize", "guard"))
     assert "nothing had to change" in life.deploys(first)
+    # Who can write to the bucket does not slip something into a release that is there.
+    s3, bucket, key = stack.client("s3"), f"{STACK}-code-{ACCOUNT}-{REGION}", f"{first.prefix}/run.asl.json"
+    laid_over = s3.put_object(Bucket=bucket, Key=key, Body=b"another")["VersionId"]
+    assert f"s3://{bucket}/{key} is another file" in life.deploys(first, "--yes", expect=1)
+    s3.delete_object(Bucket=bucket, Key=key, VersionId=laid_over)
     life.opens()
     world = life.world
 
@@ -210,7 +224,7 @@ def test_a_gate_lives_through_a_release_with_a_run_in_flight_and_what_it_knew_ou
     assert life.parameter("CodePrefix") == first.prefix
 
     # The next release: other programs, another state machine, another image. Both runs go on, by the definition and the image that they began with.
-    shutil.copytree(stack.images / deploy.IMAGE.split(":")[0], stack.images / "plangate-runner-next")
+    shutil.copytree(stack.images / deploy.IMAGE.split(":")[0], stack.images / "plangate-runner-next", copy_function=os.link)
     life.settings["parameters"]["RunnerImage"] = "plangate-runner-next:local"
     said = life.deploys(second, "--yes")
     assert "REPLACED AWS::ECS::TaskDefinition: TaskDefinition" in said and "2 runs are in flight and go on" in said
