@@ -33,7 +33,9 @@ CHECKS = [
 OPERATIONS = {f"{method.upper()} {path}": described for method, path, described in published.operations()}
 IAM = [label for label in OPERATIONS if "/slack/" not in label]
 # How many requests are drawn for an operation, in either mode.
-MANY = {"PUT /v1/workspaces/{workspace}": 6, "PUT /v1/principals/{id}": 6, "PUT /v1/grants/{id}": 8}
+MANY = {
+    "PUT /v1/workspaces/{workspace}": 4, "PUT /v1/principals/{id}": 4, "PUT /v1/policies/{id}": 4, "PUT /v1/grants/{id}": 6,
+    "POST /v1/runs/{run}/cancel": 12}
 # What random requests do not come to: a lock is quarantined only where a runner has died at the wrong moment.
 OUT_OF_REACH = {"POST /v1/workspaces/{workspace}/acknowledge"}
 
@@ -58,6 +60,7 @@ class Estate:
     world: object
     people: dict
     runs: list
+    open: list
     workspaces: list
     digests: list
     projections: list
@@ -75,7 +78,7 @@ class Estate:
 
 @pytest.fixture(scope="module")
 def estate(world, tmp_path_factory):
-    """A workspace with runs at all stages, another without, and people: one who may do everything, an approver, one without a grant, a stranger."""
+    """A workspace with runs at all stages, another with two that nobody decides on, and people: one who may do everything, an approver, one without a grant, a stranger."""
     folder = tmp_path_factory.mktemp("fuzzed")
     operator = world.person("olga")
     world.grant("olga", ["*"], ["read", "read-logs", "propose", "approve", "administer"])
@@ -84,6 +87,7 @@ def estate(world, tmp_path_factory):
     shop.edit("Summer", "Winter")
     waiting, looked = shop.waiting(), shop.propose("--plan-only")
     queued = [shop.propose() for _ in range(2)]
+    left = [spare.propose() for _ in range(2)]  # open until somebody withdraws them
     looked.end()
     etags = {("workspaces", spare.id): spare.etag}
     for kind, identity, spec in (
@@ -93,19 +97,30 @@ def estate(world, tmp_path_factory):
         etags[plural, identity] = world.document(kind, identity, spec)["document"]["etag"]
     people = {"operator": operator, "approver": world.person("bob"), "without a grant": world.person("carol"), "stranger": world.stranger("trudy")}
     yield Estate(
-        world, people, [run.id for run in (waiting, *queued, applied, looked)], [shop.id, spare.id],
+        world, people, [run.id for run in (waiting, *queued, applied, looked)], [run.id for run in left], [shop.id, spare.id],
         [applied.record["bundle"]["digest"], waiting.record["bundle"]["digest"]], [waiting.digest, applied.digest], etags)
     world.scan_for_secrets()
+
+
+def whole(value):
+    """What was drawn with its whole numbers written as such: `6.0` is one to a schema, and no number to the gate."""
+    if isinstance(value, dict):
+        return {key: whole(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def with_real_ones(estate, draw, case):
     """Puts what there is in the place of what was drawn, mostly."""
     among = lambda values: draw(strategies.sampled_from(values))  # noqa: E731
     parameters = dict(case.path_parameters or {})
-    for name, real in (("run", estate.runs), ("workspace", estate.workspaces), ("id", ["spare", "default"])):
+    runs = estate.open if case.operation.path.endswith("/cancel") else estate.runs
+    for name, real in (("run", runs), ("workspace", estate.workspaces), ("id", ["spare", "default"])):
         if name in parameters and among([True, True, False]):
             parameters[name] = among(real)
     case.path_parameters = parameters
+    case.body = whole(case.body)
     if case.query and "workspace" in case.query:
         case.query["workspace"] = among(estate.workspaces)
     body = case.body
@@ -160,13 +175,13 @@ def ask(estate, label, mode, many):
 @pytest.mark.parametrize("label", IAM)
 def test_whatever_is_asked_is_answered_as_it_is_described(estate, label):
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-        ask(estate, label, mode, MANY.get(label, 12))
+        ask(estate, label, mode, MANY.get(label, 8))
 
 
 def test_whatever_comes_to_slack_s_way_in_is_answered_as_it_is_described(estate):
     operation = DESCRIBED["/slack/interactions"]["POST"]
 
-    @hypothesis.settings(max_examples=20, derandomize=True, database=None, deadline=None, phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck))
+    @hypothesis.settings(max_examples=12, derandomize=True, database=None, deadline=None, phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck))
     @hypothesis.given(strategies.data(), strategies.binary(max_size=200), strategies.sampled_from(["signed", "unsigned", "drawn"]))
     def asked(data, noise, how):
         if how == "drawn":
