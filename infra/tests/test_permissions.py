@@ -30,6 +30,10 @@ WRITING = [name for name in CONTROL if name not in ("archive", "announce", "witn
 CHATS = ["MAC#x", "ACT#x", "WORD#x", "NOTICE#x"]
 ITEMS = {"api": RUNS + LINE + CONFIGURATION, "prepare": [*RUNS, "POLICY#x"], "review": [*RUNS, "AUTO#x"], "request-approval": RUNS,
          "slack": [*RUNS, *LINE, "DEC#x", *CHATS[:3]], "notify": ["CHAIN#run/x", "NOTICE#x"], "drift": [*RUNS, "CHAIN#ws/x", "DRIFT#x"]}
+# Who may end a run; whose partitions of the table a function looks through, by one of each kind; who looks for objects that may not be there.
+ENDERS = ("admit", "intake", "project", "guard", "authorize", "conclude", "sweep")
+LOOKS = {"WS#x": (*ENDERS, "api", "slack"), "GRANTED#x": ("api", "slack"), "WORKSPACES": ("api", "drift"), "RUN#x": (), "DOC#policy#x": (), "REQ#x": ()}
+MISSES = (*ENDERS, "api", "review", "drift", "notify")
 # Which of them it may remove, where that is not all or nothing.
 REMOVES = {"prepare": [], "review": [], "request-approval": [], "slack": ["WS#x"], "notify": [], "drift": []}
 
@@ -114,7 +118,7 @@ def test_the_audit_is_appended_inside_a_transaction_alone(gate, name):
     assert refused(dynamodb.delete_item, TableName=table, Key=key)
     assert refused(dynamodb.transact_write_items, TransactItems=[{"Delete": {"TableName": table, "Key": key}}])
     assert refused(dynamodb.update_item, TableName=table, Key=key, UpdateExpression="SET event = :e", ExpressionAttributeValues={":e": {"S": "x"}})
-    assert dynamodb.get_item(TableName=table, Key=key)["Item"] == key
+    assert gate.stack.client("dynamodb").get_item(TableName=table, Key=key)["Item"] == key
     chains = {chain for chain in ("run/x", "ws/x", "gate", "strangers") if not refused(dynamodb.transact_write_items, TransactItems=[
         {"Put": {"TableName": table, "Item": {"pk": {"S": chain}, "sk": {"S": role}}}}])}
     assert chains == {item.removeprefix("CHAIN#") for item in ITEMS.get(name, RUNS + LINE) if item.startswith("CHAIN#")}
@@ -205,7 +209,15 @@ def test_what_a_function_does_not_look_through_stays_closed(gate, name):
     assert found == {"api": {"lists"}, "sweep": {"open"}}.get(name, set())
     grants = {"KeyConditionExpression": "lists_pk = :x", "ExpressionAttributeValues": {":x": {"S": "DOCS#grant"}}}
     assert refused(dynamodb.query, TableName=table, IndexName="lists", **grants) == (name not in ("api", "slack"))
+    looked = [pk for pk in LOOKS if not refused(
+        dynamodb.query, TableName=table, KeyConditionExpression="pk = :x", ExpressionAttributeValues={":x": {"S": pk}})]
+    assert looked == [pk for pk in LOOKS if name in LOOKS[pk]]
     assert refused(dynamodb.scan, TableName=table)
+    # The audit is read by whoever shows, copies or tells it, chain by chain.
+    events = {"TableName": gate.outputs["AuditTable"], "KeyConditionExpression": "pk = :x", "ExpressionAttributeValues": {":x": {"S": "run/x"}}}
+    assert refused(dynamodb.query, **events) == (name not in ("api", "archive", "announce"))
+    assert refused(dynamodb.get_item, TableName=gate.outputs["AuditTable"], Key={"pk": {"S": "run/x"}, "sk": {"S": "x"}})
+    assert refused(gate.client(f"plangate-{name}", "s3").list_objects_v2, Bucket=gate.bucket) == (name not in MISSES)
     assert refused(gate.client(f"plangate-{name}", "logs").filter_log_events, logGroupName=gate.outputs["LogGroup"])
     s3 = gate.client(f"plangate-{name}", "s3")
     assert refused(s3.get_object, Bucket=gate.bucket, Key=f"projections/{OURS}/{RUN}.json") == (name not in ("api", "project", "review", "notify"))
