@@ -184,6 +184,7 @@ def test_a_closed_lock_says_why_what_is_known_and_what_to_do_in_which_order(worl
         f"plangate workspace acknowledge {shop.id} --run RUN --note TEXT"]
     # They are the very commands that do it, one after the other.
     assert run.log("apply")
+    by_hand(shop)  # what stands there now may be the engine's or anybody's
     look = shop.propose("--plan-only")
     assert look.end() == "planned" and look.record["compared"]["word"] == "unsettled"
     world.admin.cli(*commands[3].replace("RUN", look.id).replace("TEXT", "looked").split()[1:])
