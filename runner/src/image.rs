@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn an_image_with_other_engines_a_shell_or_no_certificates_is_refused() {
-        let spoilt: [(&str, fn(&Path)); 5] = [
+        type Spoilt = (&'static str, fn(&Path));
+        let spoilt: [Spoilt; 5] = [
             ("another program", |root| std::fs::write(root.join("opt/engines/tofu"), b"other").unwrap()),
             ("cannot be read", |root| std::fs::remove_file(root.join(CERTIFICATES)).unwrap()),
             ("cannot be read", |root| std::fs::write(root.join(CERTIFICATES), b"").unwrap()),

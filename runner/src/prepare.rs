@@ -269,7 +269,7 @@ fn environment(
     }
     // In an estate elsewhere a session in variables would go before the estate's: it stands in the file.
     let passed = |name: &str| estate.is_none() || name.starts_with("AWS_CONTAINER_");
-    let credentials = phase.invocation.credentials().iter().filter(|(name, _)| passed(**name));
+    let credentials = phase.invocation.credentials().iter().filter(|(name, _)| passed(name));
     all.extend(credentials.map(|(name, value)| (name.into(), value.into())));
     all
 }

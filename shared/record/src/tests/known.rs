@@ -156,7 +156,7 @@ async fn whoever_dies_while_it_is_told_leaves_it_told_once() {
         world.faults = Faults::at(1, happened);
         assert!(matches!(world.intake(&run).await, Err(Error::Store(_))));
         assert_eq!(told(&world).await.len(), usize::from(happened));
-        assert_eq!(world.ends_planned(&run).await.outside().is_some(), true);
+        assert!(world.ends_planned(&run).await.outside().is_some());
         assert_eq!(told(&world).await.len(), 1);
     }
 }
