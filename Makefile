@@ -101,6 +101,10 @@ onboard: setup ## takes the workspace NAME of SETTINGS in; again, it goes on
 destroy: setup ## deletes the stacks of SETTINGS; state, audit and keys stay
 	@$(PYTHON) -m deploy.destroy $(SETTINGS)
 
+.PHONY: bench-run
+bench-run: setup build ## what a run costs in calls, transitions and money, and how long the gate takes around the engine
+	@$(PYTHON) -m tests.bench
+
 .PHONY: fuzz
 fuzz: prerequisites ## arbitrary bytes at each reader of outside input, FUZZ_SECONDS (60) for each
 	@fuzz/run.sh $(or $(FUZZ_SECONDS),60)

@@ -9,6 +9,8 @@ import dataclasses
 
 # The schedules look at all runs; what they do is not one run's.
 SCHEDULED = {"plangate-sweep", "plangate-witness", "plangate-drift"}
+# These follow the streams of the tables: an object in the archive for each event, an announcement for each change of status, messages.
+FOLLOWERS = {"plangate-archive", "plangate-announce", "plangate-notify"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +60,12 @@ class Calls:
                     if call.run == run or (call.run is None and process in workspace_calls):
                         found.append(call)
         return found
+
+
+def by_group(calls):
+    """The calls of the functions, of the runner, and of what follows the streams."""
+    group = lambda call: "followers" if call.process in FOLLOWERS else "runner" if call.process.startswith("runner") else "functions"  # noqa: E731
+    return collections.Counter(map(group, calls)).most_common()
 
 
 def by_service(calls):

@@ -1,13 +1,13 @@
 """What a run costs at list prices (prices.json): counted on the stack, the units as AWS counts them.
 
 DynamoDB counts a write by each begun kilobyte of an item, twice in a transaction; what is told here is the most that it can be, from the
-bytes that were sent. Lambda's and Fargate's seconds are this machine's. What lies still (storage) and what the engine does itself is not in it.
+bytes that were sent. Lambda's seconds are this machine's. What lies still (storage), the tasks' seconds, which are the engine's, and logs are not in it.
 """
 
 import math
 import re
 
-from .calls import by_service
+from .calls import by_group, by_service
 
 KILOBYTE = 1024
 
@@ -63,7 +63,7 @@ def price(stack, run, calls, prices):
 def table(calls, transitions, price):
     """What is printed."""
     lines = [f"transitions {transitions}", f"calls of AWS {len(calls)}"]
-    lines += [f"   {service:10} {count:4}" for service, count in by_service(calls)]
+    lines += [f"   {name:16} {count:4}" for name, count in [*by_group(calls), *by_service(calls)]]
     sent, received = sum(call.sent for call in calls), sum(call.received for call in calls)
     lines += [f"bytes sent {sent}, received {received}"]
     lines += [f"dollars for a thousand runs {1000 * sum(price.values()):.2f}"]
