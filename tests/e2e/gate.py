@@ -91,6 +91,7 @@ class World:
         body, plain = self.item(pk, sk)
         change(body)
         self.stored.forged(f"dynamodb://{self.outputs['Table']}/{pk}/{sk}")
+        published.forged(pk.partition("#")[2])
         self.stack.client("dynamodb").update_item(
             TableName=self.outputs["Table"], Key={"pk": {"S": pk}, "sk": {"S": sk}}, UpdateExpression="SET body = :body",
             ConditionExpression="version = :version", ExpressionAttributeValues={

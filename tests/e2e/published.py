@@ -214,6 +214,19 @@ def next_steps():
     return dict(re.findall(r"^\| `([a-z-]+)` \| \d{3} \| .+? \| (.+) \|$", (SCHEMAS.parent / "api.md").read_text(), re.M))
 
 
+# The ids of what tests have changed behind the gate's back: what is told of these is not the gate's alone.
+_FORGED = set()
+
+
+def forged(identity):
+    """Leaves out what is told of a run or a workspace from now on: a test has changed its record."""
+    _FORGED.add(identity)
+
+
+def _is_of_a_forgery(text):
+    return any(identity in text for identity in _FORGED)
+
+
 def answered(method, path, status, kind, body):
     """Raises Unpublished unless the API may answer a request so: with this status, content type and body (bytes).
 
@@ -221,6 +234,8 @@ def answered(method, path, status, kind, body):
     """
     what = f"{method} {path} answered {status} {body[:400]!r}:"
     refusal = refused(body) if status >= 400 else None
+    if refusal is None and _is_of_a_forgery(body if isinstance(body, str) else bytes(body or b"").decode(errors="replace")):
+        return
     if status in (403, 429) or status >= 500:
         if refusal is None and component("GatewayRefusal").is_valid(json.loads(body or b"null")):
             return
@@ -259,7 +274,7 @@ PRINTED = {
 
 def printed(command, text):
     """Raises Unpublished unless the command line tool may print this for a command that went well."""
-    if command in PRINTED:
+    if command in PRINTED and not _is_of_a_forgery(text):
         problems = [f"{'/'.join(map(str, error.instance_path))}: {error.message[:400]}" for error in component(PRINTED[command]).iter_errors(json.loads(text))]
         if problems:
             raise Unpublished("\n  ".join([f"`plangate {command}` printed what is not as docs/openapi.json says:", *problems]))
