@@ -224,6 +224,10 @@ def test_who_does_not_sign_or_not_well_is_refused_and_nothing_is_done(estate, la
 
 def test_each_route_was_asked_well_and_badly_and_the_gate_still_stands(estate):
     """And what it has recorded meanwhile is whole."""
+    for word in ("freeze", "unfreeze"):  # whatever chance has left there, it can be lifted now
+        asked = {"request_id": secrets.token_hex(8), "reason": "for a moment"}
+        status, _ = estate.people["operator"].call("POST", f"/v1/workspaces/{estate.workspaces[0]}/{word}", asked)
+        estate.seen[f"POST /v1/workspaces/{{workspace}}/{word}", status] += 1
     for label in IAM:
         good = next(status for status in OPERATIONS[label]["responses"] if status[0] == "2")
         if label not in OUT_OF_REACH:
