@@ -233,7 +233,7 @@ def test_each_route_was_asked_well_and_badly_and_the_gate_still_stands(estate):
         if label not in OUT_OF_REACH:
             assert estate.seen[label, int(good)], f"{label} never did what it is for: {[each for each in estate.seen if each[0] == label]}"
         assert estate.seen[label, 403], f"{label} refused nobody"
-    assert sum(count for (_, status), count in estate.seen.items() if status == 400) > 100
+    assert sum(count for (_, status), count in estate.seen.items() if status == 400) > 50
     for chain in ("gate", "strangers", *(f"ws/{each}" for each in estate.workspaces), *(f"run/{each}" for each in estate.runs)):
         assert estate.world.chain(chain) or chain == "strangers"
     estate.world.admin.ask("GET", "/v1/gate")
