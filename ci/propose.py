@@ -77,6 +77,18 @@ def need(name, hint=""):
     raise Failure(f"{name} is not set{hint}")
 
 
+def standing(comments, headers, marker, ours):
+    """The number of the comment that was put up before; None if there is none. Anybody can write the marker: only one of `ours` counts."""
+    for page in range(1, PAGES + 1):
+        found = ask("GET", f"{comments}?per_page={PAGE}&page={page}", headers, attempts=4)
+        for each in found:
+            if each["body"].startswith(marker) and ours(each):
+                return int(each["id"])
+        if len(found) < PAGE:
+            break
+    return None
+
+
 class GitHub:
     """A job of GitHub Actions."""
 
@@ -99,16 +111,11 @@ class GitHub:
         """Puts the comment up, or in the place of the one before."""
         headers = {"Authorization": f"Bearer {self.token}", "X-GitHub-Api-Version": "2022-11-28"}
         comments = f"{self.api}/repos/{self.repository}/issues/{self.request}/comments"
-        for page in range(1, PAGES + 1):
-            found = ask("GET", f"{comments}?per_page={PAGE}&page={page}", headers, attempts=4)
-            for each in found:
-                # Anybody can write the marker: only a comment of our own is changed.
-                if each["body"].startswith(marker) and (each.get("user") or {}).get("login") == self.author:
-                    ask("PATCH", f"{self.api}/repos/{self.repository}/issues/comments/{int(each['id'])}", headers, {"body": text}, attempts=4)
-                    return
-            if len(found) < PAGE:
-                break
-        ask("POST", comments, headers, {"body": text})
+        before = standing(comments, headers, marker, lambda each: (each.get("user") or {}).get("login") == self.author)
+        if before is None:
+            ask("POST", comments, headers, {"body": text})
+        else:
+            ask("PATCH", f"{self.api}/repos/{self.repository}/issues/comments/{before}", headers, {"body": text}, attempts=4)
 
     def tell(self, run, status, text):
         """The job's outputs and its summary."""
@@ -136,15 +143,11 @@ class GitLab:
         headers = {"PRIVATE-TOKEN": self.token}
         me = ask("GET", f"{self.api}/user", headers, attempts=4)["id"]
         notes = f"{self.api}/projects/{urllib.parse.quote(self.project, safe='')}/merge_requests/{self.request}/notes"
-        for page in range(1, PAGES + 1):
-            found = ask("GET", f"{notes}?per_page={PAGE}&page={page}", headers, attempts=4)
-            for each in found:
-                if each["body"].startswith(marker) and (each.get("author") or {}).get("id") == me:
-                    ask("PUT", f"{notes}/{int(each['id'])}", headers, {"body": text}, attempts=4)
-                    return
-            if len(found) < PAGE:
-                break
-        ask("POST", notes, headers, {"body": text})
+        before = standing(notes, headers, marker, lambda each: (each.get("author") or {}).get("id") == me)
+        if before is None:
+            ask("POST", notes, headers, {"body": text})
+        else:
+            ask("PUT", f"{notes}/{before}", headers, {"body": text}, attempts=4)
 
     def tell(self, run, status, text):
         """The variables of later jobs, as a dotenv report."""

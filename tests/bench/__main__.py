@@ -80,8 +80,9 @@ def main():
             world.quiet()
             made = calls.of(run.id)
             steps = [call for call in made if call.process not in FOLLOWERS]
-        transitions = cost.transitions(stack, run)
-        price = cost.price(stack, run, made, json.loads((pathlib.Path(__file__).parent / "prices.json").read_text()))
+        events = cost.history(stack, run)
+        transitions = cost.transitions(events)
+        price = cost.price(stack, events, made, json.loads((pathlib.Path(__file__).parent / "prices.json").read_text()))
         begun = [] if arguments.no_starts else starts(world, run)
         print(cost.table(made, transitions, price))
         if arguments.sites:

@@ -18,27 +18,25 @@ def history(stack, run):
     return [event for page in pages for event in page["events"]]
 
 
-def transitions(stack, run):
-    """How many states the execution has entered: what Step Functions bills."""
-    return sum(event["type"].endswith("StateEntered") for event in history(stack, run))
+def transitions(events):
+    """How many states an execution with this history has entered: what Step Functions bills."""
+    return sum(event["type"].endswith("StateEntered") for event in events)
 
 
 def _seconds(events, started, ended):
     """The seconds between each event that ends something and the one that began it."""
-    begun = {event["id"]: event["timestamp"] for event in events if event["type"] in started}
     total, open_since = 0.0, None
     for event in events:
-        if event["id"] in begun:
-            open_since = begun[event["id"]]
+        if event["type"] in started:
+            open_since = event["timestamp"]
         elif event["type"] in ended and open_since is not None:
             total += (event["timestamp"] - open_since).total_seconds()
             open_since = None
     return total
 
 
-def price(stack, run, calls, prices):
-    """Dollars for a run, by service."""
-    events = history(stack, run)
+def price(stack, events, calls, prices):
+    """Dollars for a run with this history and these calls, by service."""
     functions = stack.client("lambda").list_functions()["Functions"]
     memory = max(function["MemorySize"] for function in functions) / KILOBYTE
     invocations = sum(event["type"] == "LambdaFunctionScheduled" or event["type"] == "TaskScheduled" for event in events)
@@ -51,7 +49,7 @@ def price(stack, run, calls, prices):
     put = sum("Put" in call.operation or "PUT" in call.operation for call in store)
     sign = sum(call.operation == "kms.Sign" for call in calls)
     return {
-        "Step Functions": transitions(stack, run) * prices["step_functions"]["transition"],
+        "Step Functions": transitions(events) * prices["step_functions"]["transition"],
         "Lambda": (invocations + len(api)) * prices["lambda"]["request"] + busy * memory * prices["lambda"]["gigabyte_second"],
         "DynamoDB": writes * prices["dynamodb"]["write_unit"] + reads * prices["dynamodb"]["read_unit"],
         "S3": put * prices["s3"]["write"] + (len(store) - put) * prices["s3"]["read"],

@@ -3,6 +3,7 @@
 use plangate_gate::documents::{Action, DocumentKind};
 use plangate_gate::ids::{DocumentId, WorkspaceId};
 use plangate_record::access::{Caller, not_permitted};
+use plangate_record::known::KnownRow;
 use plangate_record::{Error, Refusal, acknowledge, documents};
 use plangate_wire::{AcknowledgeRequest, Document, DocumentAnswer, DocumentPut, DocumentsAnswer, Reason};
 
@@ -58,11 +59,11 @@ pub(crate) async fn get(gate: &Gate<'_>, caller: &Caller, kind: DocumentKind, id
         return Err(Refusal::new(Reason::NotFound, format!("there is no {} `{id}`", kind.as_str())).into());
     };
     if let (DocumentKind::Workspace, Ok(workspace)) = (kind, id.parse()) {
+        let spec = documents::workspace_spec(document.spec.clone())?;
+        let known = KnownRow::load(gate.store, &workspace).await?.known;
         document.lock = Some(standing::lock(gate, &workspace).await?);
-        if let Some(spec) = documents::find_workspace(gate.store, &workspace).await? {
-            document.known = standing::known(gate, &workspace, &spec).await?;
-            document.drift = standing::drift(gate, &workspace, &spec).await?;
-        }
+        document.drift = standing::drift(gate, &workspace, &spec, &known).await?;
+        document.known = standing::known(known, &workspace, &spec);
     }
     Ok(Answer::of(200, &DocumentAnswer { document, committed: false })?)
 }

@@ -2,10 +2,10 @@
 
 use plangate_gate::documents::WorkspaceSpec;
 use plangate_gate::ids::{RunId, WorkspaceId};
+use plangate_gate::known::Known;
 use plangate_gate::lock::LockState;
 use plangate_gate::order::StoredObject;
 use plangate_gate::run::Run;
-use plangate_record::known::KnownRow;
 use plangate_record::objects::claim_key;
 use plangate_record::rows::{LockRow, PlaceRow, RunRow};
 use plangate_record::{Error, drift as looks, freeze};
@@ -113,21 +113,16 @@ fn address(object: &StoredObject) -> String {
 }
 
 /// What is known of a workspace's state; nothing before its first plan.
-pub(crate) async fn known(
-    gate: &Gate<'_>,
-    workspace: &WorkspaceId,
-    spec: &WorkspaceSpec,
-) -> Result<Option<KnownView>, Error> {
-    let known = KnownRow::load(gate.store, workspace).await?.known;
+pub(crate) fn known(known: Known, workspace: &WorkspaceId, spec: &WorkspaceSpec) -> Option<KnownView> {
     if known.seen.is_none() && known.unsettled.is_none() {
-        return Ok(None);
+        return None;
     }
     let outside = known.outside.map(|change| OutsideView {
         who: trail::who(workspace, spec, change.before.from, change.after.to),
         before: change.before,
         after: change.after,
     });
-    Ok(Some(KnownView { seen: known.seen, unsettled: known.unsettled, outside }))
+    Some(KnownView { seen: known.seen, unsettled: known.unsettled, outside })
 }
 
 /// How a workspace stands with drift; nothing where nobody ever asked for that.
@@ -135,6 +130,7 @@ pub(crate) async fn drift(
     gate: &Gate<'_>,
     workspace: &WorkspaceId,
     spec: &WorkspaceSpec,
+    known: &Known,
 ) -> Result<Option<DriftView>, Error> {
     let last = looks::last_look(gate.store, workspace).await?;
     let standing = looks::standing(gate.store, workspace).await?;
@@ -149,8 +145,7 @@ pub(crate) async fn drift(
         (Some(last), Some(run), Some(hours)) if run.status.is_terminal() => Some(last.next(hours, looks::said(run))),
         _ => None,
     };
-    let applied = KnownRow::load(gate.store, workspace).await?.known.applied;
-    let note = (spec.drift_hours.is_some() && applied.is_none())
+    let note = (spec.drift_hours.is_some() && known.applied.is_none())
         .then(|| "no run has been applied yet: there is nothing to hold the estate against".to_owned());
     Ok(Some(DriftView {
         hours: spec.drift_hours,

@@ -3,6 +3,7 @@
 
 use plangate_gate::time::Timestamp;
 use plangate_lambda::{Clients, FunctionError, named};
+use plangate_record::rows::RunRow;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
@@ -38,6 +39,7 @@ async fn handle(clients: &'static Clients, event: Event, now: Timestamp) -> Resu
                 let (store, objects) = (&clients.store, &clients.objects);
                 let about = tracing::info_span!("run", run = %run, workspace = Empty);
                 let told = async {
+                    let Some(RunRow { run, .. }) = RunRow::find(store, &run).await? else { return Ok(()) };
                     let shown = show::show(store, objects, board, &patience, &run, &by, now).await;
                     // The one is told whatever comes of the other.
                     news::news(store, objects, board, &patience, &run, &by, now).await?;

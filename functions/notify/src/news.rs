@@ -2,12 +2,11 @@
 
 use std::future::Future;
 
-use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
+use plangate_gate::run::Run;
 use plangate_gate::time::Timestamp;
 use plangate_record::notices::Topic;
 use plangate_record::objects::Objects;
-use plangate_record::rows::RunRow;
 use plangate_record::store::Store;
 use plangate_record::{Error, documents, notices};
 use plangate_slack::{CallError, Message, Subject};
@@ -24,7 +23,7 @@ pub(crate) async fn news<B, F>(
     objects: &dyn Objects,
     board: impl Fn() -> F,
     patience: &Patience,
-    run: &RunId,
+    run: &Run,
     by: &str,
     now: Timestamp,
 ) -> Result<(), Error>
@@ -32,15 +31,14 @@ where
     B: Board,
     F: Future<Output = Result<B, CallError>>,
 {
-    let Some(RunRow { run, .. }) = RunRow::find(store, run).await? else { return Ok(()) };
     let drift = run.drift.as_ref().is_some_and(plangate_gate::drift::DriftWord::is_news);
     if run.outside().is_none() && !drift {
         return Ok(());
     }
     let Some(workspace) = documents::find_workspace(store, &run.workspace).await? else { return Ok(()) };
     let Some(slack) = workspace.slack else { return Ok(()) };
-    let shown = if run.status == Status::Planned && drift { projection(objects, &run).await? } else { None };
-    let subject = Subject { run: &run, workspace: &workspace.name, projection: shown.as_deref() };
+    let shown = if run.status == Status::Planned && drift { projection(objects, run).await? } else { None };
+    let subject = Subject { run, workspace: &workspace.name, projection: shown.as_deref() };
     let messages = [(Topic::Outside, Message::outside(&subject)), (Topic::Drift, Message::drift(&subject))];
     for (topic, message) in messages {
         let Some(message) = message else { continue };

@@ -3,7 +3,6 @@
 use std::future::Future;
 
 use plangate_gate::digest::Digest;
-use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
 use plangate_gate::run::Run;
 use plangate_gate::time::Timestamp;
@@ -20,7 +19,7 @@ use crate::board::{Board, Patience};
 /// How long a message is held, in seconds: longer than this function lives.
 pub(crate) const HOLD_SECONDS: u32 = 75;
 
-/// Makes a run's message show how the run stands. `by` is another for each call.
+/// Makes a run's message show how the run stands; `run` is how it was read. `by` is another for each call.
 ///
 /// # Errors
 /// AWS or Slack does not answer: the stream tells of the change again. What fails for longer than it is tried is recorded
@@ -30,7 +29,7 @@ pub(crate) async fn show<B, F>(
     objects: &dyn Objects,
     board: impl FnOnce() -> F,
     patience: &Patience,
-    run: &RunId,
+    run: &Run,
     by: &str,
     now: Timestamp,
 ) -> Result<(), Error>
@@ -38,7 +37,6 @@ where
     B: Board,
     F: Future<Output = Result<B, CallError>>,
 {
-    let Some(RunRow { run, .. }) = RunRow::find(store, run).await? else { return Ok(()) };
     let known = notices::find(store, &run.id, Topic::Run).await?;
     if known.is_none() && run.status != Status::AwaitingApproval {
         return Ok(());

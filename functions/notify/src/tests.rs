@@ -18,7 +18,7 @@ use plangate_record::callbacks::{Word, leave_word};
 use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
 use plangate_record::notices::Topic;
 use plangate_record::objects::bundle_key;
-use plangate_record::rows::run_key;
+use plangate_record::rows::{RunRow, run_key};
 use plangate_record::store::{Store, Write};
 use plangate_record::{Error, documents, notices, propose};
 use plangate_slack::{CallError, Message};
@@ -160,14 +160,20 @@ impl World {
         self.store.transact(vec![Write::Put(item)]).await.unwrap();
     }
 
+    async fn record(&self) -> Run {
+        RunRow::load(&self.store, &self.run).await.unwrap().run
+    }
+
     async fn told(&self, now: u32) -> Result<(), Error> {
         let board = || async { Ok::<_, CallError>(self.wall.clone()) };
-        news(&self.store, &self.objects, board, &Patience::none(60), &self.run, &format!("call-{now}"), at(now)).await
+        let run = self.record().await;
+        news(&self.store, &self.objects, board, &Patience::none(60), &run, &format!("call-{now}"), at(now)).await
     }
 
     async fn changed(&self, now: u32) -> Result<(), Error> {
         let board = || async { Ok::<_, CallError>(self.wall.clone()) };
-        show(&self.store, &self.objects, board, &Patience::none(60), &self.run, &format!("call-{now}"), at(now)).await
+        let run = self.record().await;
+        show(&self.store, &self.objects, board, &Patience::none(60), &run, &format!("call-{now}"), at(now)).await
     }
 
     async fn recorded(&self) -> Vec<String> {
@@ -283,8 +289,9 @@ async fn a_place_that_cannot_be_reached_is_a_failure_like_any_other() {
     world.becomes(Status::AwaitingApproval).await;
     let nowhere = || async { Err::<Wall, _>(CallError::Later { code: "no_token".to_owned(), after: None }) };
     let (store, objects, patience) = (&world.store, &world.objects, Patience::none(60));
-    show(store, objects, nowhere, &patience, &world.run, "call-1", at(1)).await.unwrap_err();
-    show(store, objects, nowhere, &patience, &world.run, "call-2", at(61)).await.unwrap();
+    let run = world.record().await;
+    show(store, objects, nowhere, &patience, &run, "call-1", at(1)).await.unwrap_err();
+    show(store, objects, nowhere, &patience, &run, "call-2", at(61)).await.unwrap();
     assert_eq!(world.recorded().await, ["no_token"]);
 }
 

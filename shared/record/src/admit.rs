@@ -46,13 +46,13 @@ pub async fn admit(
     loop {
         let store: &dyn Store = &Ahead::of_run(store, run).await?;
         let mut row = RunRow::load(store, run).await?;
-        // What the call came to once that is written; nothing: look again.
-        let mut then = Some(Admission::Parked);
+        // What the call came to once that is written.
+        let mut then = Admission::Parked;
         let outcome = match row.run.status {
             Status::Proposed if !bundle_intact(objects, &row).await? => {
                 let detail = format!("the bundle `{}` is not there whole", row.run.bundle.digest);
                 let ending = Ending::failed(failure(FailureReason::BundleInvalid, detail), actor.clone());
-                then = None;
+                then = Admission::Admitted; // there is nothing to wait for, and the next step looks for itself
                 finish(store, row, ending, now).await?.map(drop)
             }
             Status::Proposed => {
@@ -88,7 +88,7 @@ pub async fn admit(
                 } else {
                     row.run.step(Status::Planning, now)?;
                     chain.append(now, &actor, What::RunAdmitted { fence: row.run.fence })?;
-                    then = Some(Admission::Admitted);
+                    then = Admission::Admitted;
                 }
                 writes.push(row.put()?);
                 writes.extend(chain.writes()?);
@@ -111,11 +111,12 @@ pub async fn admit(
                 return Ok(Admission::Admitted);
             }
         };
-        let (Some(()), Some(admission)) = (attempts.settle(outcome).await?, then) else { continue };
-        if admission == Admission::Admitted {
-            workflow.wake(token).await?;
+        if attempts.settle(outcome).await?.is_some() {
+            if then == Admission::Admitted {
+                workflow.wake(token).await?;
+            }
+            return Ok(then);
         }
-        return Ok(admission);
     }
 }
 

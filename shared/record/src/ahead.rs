@@ -12,7 +12,7 @@ use plangate_gate::audit::Chain;
 use plangate_gate::ids::RunId;
 
 use crate::rows::{head_key, run_key};
-use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+use crate::store::{Item, Key, Over, Store, StoreError, Write};
 
 /// A table of which some items were read already. Each is given out once: whoever asks again reads it anew.
 pub(crate) struct Ahead<'a> {
@@ -46,8 +46,12 @@ impl<'a> Ahead<'a> {
 }
 
 #[async_trait]
-impl Store for Ahead<'_> {
-    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+impl Over for Ahead<'_> {
+    fn under(&self) -> &dyn Store {
+        self.store
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let held = self.held().remove(key);
         match held {
             Some(item) => Ok(item),
@@ -55,36 +59,10 @@ impl Store for Ahead<'_> {
         }
     }
 
-    async fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
-        self.store.get_all(keys).await
-    }
-
-    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.store.partition(pk, prefix, limit).await
-    }
-
-    async fn list(
-        &self,
-        list: &str,
-        before: Option<&str>,
-        newest_first: bool,
-        limit: usize,
-    ) -> Result<Vec<Item>, StoreError> {
-        self.store.list(list, before, newest_first, limit).await
-    }
-
-    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
-        self.store.open(page).await
-    }
-
-    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         // What was read before a write, whoever's, is no longer what stands there.
         self.held().clear();
         self.store.transact(writes).await
-    }
-
-    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.store.events(chain, from, limit).await
     }
 }
 

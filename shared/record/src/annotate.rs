@@ -12,13 +12,11 @@ use crate::access::{Caller, not_permitted};
 use crate::attempt::Attempts;
 use crate::error::{Error, Refusal};
 use crate::requests::Remembered;
-use crate::rows::{ChainRow, RunRow};
+use crate::rows::{ChainRow, RunRow, events_until};
 use crate::store::{Store, StoreError, StoredEvent};
 
 /// How many notes a run may have.
 pub const ANNOTATIONS: usize = 50;
-/// How many events of the chain are read at a time.
-const PAGE: usize = 100;
 
 /// Adds a note to `run` on behalf of `caller`: a person who approves or administers where it belongs.
 ///
@@ -55,7 +53,8 @@ pub async fn annotate(
             let message = format!("`corrects` is the place of an event of this run, from 1 to {end}");
             return Err(Refusal::new(Reason::InvalidRequest, message).into());
         }
-        if count(store, run, end).await? >= ANNOTATIONS {
+        let events = events_until(store, &Chain::Run(run.clone()), end).await?;
+        if events.iter().filter_map(annotation).count() >= ANNOTATIONS {
             let message = format!("a run has at most {ANNOTATIONS} annotations");
             return Err(Refusal::new(Reason::TooManyAnnotations, message).into());
         }
@@ -68,18 +67,6 @@ pub async fn annotate(
             return Ok(AnnotationView { seq, by: actor, at: now, note, corrects });
         }
     }
-}
-
-/// How many notes stand in a run's chain, as far as its event `end`.
-async fn count(store: &dyn Store, run: &RunId, end: u64) -> Result<usize, Error> {
-    let (mut found, mut from) = (0, 1);
-    while from <= end {
-        let page = store.events(&Chain::Run(run.clone()), from, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        from = last.seq + 1;
-        found += page.iter().filter(|event| event.seq <= end && annotation(event).is_some()).count();
-    }
-    Ok(found)
 }
 
 /// The note that was made of an earlier sending of the same request.

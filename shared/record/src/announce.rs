@@ -14,7 +14,7 @@ use plangate_gate::ids::RunId;
 use plangate_gate::untrusted;
 
 use crate::error::Error;
-use crate::rows::RunRow;
+use crate::rows::{RunRow, events_until};
 use crate::store::{Store, StoreError};
 #[cfg(test)]
 use crate::tests::schedule::sleep;
@@ -26,8 +26,6 @@ use tokio::time::sleep;
 const AT_ONCE: usize = 10;
 /// How often one that the bus did not take is given to it before the caller is told.
 const TRIES: u32 = 4;
-/// How many events of a chain are read at a time.
-const PAGE: usize = 100;
 
 /// Whether an announcement was taken; else why not, as the bus's own code.
 pub type Taken = Result<(), String>;
@@ -110,17 +108,10 @@ async fn changes(store: &dyn Store, run: &RunId, until: u64) -> Result<BTreeMap<
         Err(error) => return Err(error),
     };
     let mut announcer = Announcer::new(&row.run);
-    let mut from = 1;
-    while from <= until {
-        let limit = usize::try_from(until + 1 - from).unwrap_or(PAGE).min(PAGE);
-        let page = store.events(&Chain::Run(run.clone()), from, limit).await?;
-        let Some(last) = page.last() else { break };
-        from = last.seq + 1;
-        for stored in page.iter().filter(|stored| stored.seq <= until) {
-            match untrusted::parse::<AuditEvent>("audit event", stored.bytes.as_bytes(), EVENT_LIMIT) {
-                Ok(event) => found.extend(announcer.next(&event, stored.digest).map(|change| (stored.seq, change))),
-                Err(error) => tracing::error!(%run, place = stored.seq, %error, "an event cannot be read: passed over"),
-            }
+    for stored in events_until(store, &Chain::Run(run.clone()), until).await? {
+        match untrusted::parse::<AuditEvent>("audit event", stored.bytes.as_bytes(), EVENT_LIMIT) {
+            Ok(event) => found.extend(announcer.next(&event, stored.digest).map(|change| (stored.seq, change))),
+            Err(error) => tracing::error!(%run, place = stored.seq, %error, "an event cannot be read: passed over"),
         }
     }
     Ok(found)

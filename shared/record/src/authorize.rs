@@ -17,7 +17,7 @@ use crate::documents::{self, pinned_policy, policy_key};
 use crate::error::Error;
 use crate::finish::{Ending, finish};
 use crate::freeze::{self, gate_key};
-use crate::objects::{Objects, order_key, put_same, signatures_key};
+use crate::objects::{Objects, signatures_key};
 use crate::prepare::{self, TaskParameters, not_ready};
 use crate::rows::{self, ChainRow, LockRow, RunRow, decision_key, lock_key, write};
 use crate::store::Store;
@@ -190,12 +190,7 @@ async fn hand_out(
 ) -> Result<TaskParameters, Error> {
     let invalid = |error: &str| Error::RecordInvalid { what: "an apply order", error: error.to_owned() };
     let apply = run.apply.as_ref().ok_or_else(|| invalid("the run has none"))?;
-    if Digest::of(bytes) != apply.order {
-        return Err(invalid("its digest is another than was recorded"));
-    }
-    if !put_same(objects, &order_key(&run.workspace, &run.id, Phase::Apply), bytes).await? {
-        return Err(invalid("another order stands in its place"));
-    }
+    prepare::put_order(objects, run, Phase::Apply, &apply.order, bytes).await?;
     let key = signatures_key(&run.workspace, &run.id);
     if signed == Signed::NotYet || objects.head(&key).await?.is_none() {
         let signatures = Signatures { signatures: vec![signer.sign(&apply.order).await?] };

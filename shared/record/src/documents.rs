@@ -105,9 +105,16 @@ pub async fn find_workspace(store: &dyn Store, id: &WorkspaceId) -> Result<Optio
 async fn read_workspace(store: &dyn Store, id: &WorkspaceId) -> Result<Option<(Item, WorkspaceSpec)>, Error> {
     let Some(item) = store.get(&key(DocumentKind::Workspace, id.as_str())).await? else { return Ok(None) };
     let stored: Stored = rows::read(&item)?;
-    let spec = serde_json::from_value(stored.spec)
-        .map_err(|error| Error::RecordInvalid { what: "a workspace", error: error.to_string() })?;
+    let spec = workspace_spec(stored.spec)?;
     Ok(Some((item, spec)))
+}
+
+/// The spec of a workspace's document, as it was stored.
+///
+/// # Errors
+/// It is damaged.
+pub fn workspace_spec(spec: serde_json::Value) -> Result<WorkspaceSpec, Error> {
+    serde_json::from_value(spec).map_err(|error| Error::RecordInvalid { what: "a workspace", error: error.to_string() })
 }
 
 fn no_workspace() -> Error {

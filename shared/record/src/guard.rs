@@ -59,18 +59,13 @@ pub async fn guard(
 ) -> Result<Guarded, Error> {
     let actor = Actor::gate("guard");
     let store: &dyn Store = &Ahead::of_run(store, run).await?;
-    let row = RunRow::load(store, run).await?;
+    let mut row = RunRow::load(store, run).await?;
     if let Some(done) = judged(&row.run, now) {
         return Ok(done);
     }
     let outcome = judge(store, objects, engine, &row.run).await?;
     let mut attempts = Attempts::new(run.as_str());
-    let mut read = Some(row);
     loop {
-        let mut row = match read.take() {
-            Some(row) => row,
-            None => RunRow::load(store, run).await?,
-        };
         if let Some(done) = judged(&row.run, now) {
             return Ok(done);
         }
@@ -97,6 +92,7 @@ pub async fn guard(
         if let Some(done) = attempts.settle(written).await?.and_then(|run| judged(&run, now)) {
             return Ok(done);
         }
+        row = RunRow::load(store, run).await?;
     }
 }
 

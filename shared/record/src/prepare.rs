@@ -108,14 +108,30 @@ async fn hand_out(objects: &dyn Objects, run: &Run) -> Result<TaskParameters, Er
     let (Some(pinned), Some(digest), Some(at)) = (&run.pinned, run.plan_order, run.plan_ordered_at) else {
         return Err(invalid("what it is made of is not all recorded"));
     };
-    let bytes = plan_order(run, pinned, at)?;
-    if Digest::of(&bytes) != digest {
-        return Err(invalid("its digest is another"));
-    }
-    if !put_same(objects, &order_key(&run.workspace, &run.id, Phase::Plan), &bytes).await? {
-        return Err(invalid("another order stands in its place"));
-    }
+    put_order(objects, run, Phase::Plan, &digest, &plan_order(run, pinned, at)?).await?;
     Ok(TaskParameters::of(run, &pinned.spec.plan_role))
+}
+
+/// Writes an order whose digest was recorded: these bytes and no others, however often.
+pub(crate) async fn put_order(
+    objects: &dyn Objects,
+    run: &Run,
+    phase: Phase,
+    recorded: &Digest,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let what = match phase {
+        Phase::Plan => "a plan order",
+        Phase::Apply => "an apply order",
+    };
+    let invalid = |error: &str| Err(Error::RecordInvalid { what, error: error.to_owned() });
+    if Digest::of(bytes) != *recorded {
+        return invalid("its digest is another than was recorded");
+    }
+    if !put_same(objects, &order_key(&run.workspace, &run.id, phase), bytes).await? {
+        return invalid("another order stands in its place");
+    }
+    Ok(())
 }
 
 pub(crate) const fn not_ready(status: Status) -> Error {

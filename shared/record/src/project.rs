@@ -49,7 +49,7 @@ pub async fn project(
     let actor = Actor::gate("project");
     let mut attempts = Attempts::new(run.as_str());
     let store: &dyn Store = &Ahead::of_run(store, run).await?;
-    let row = RunRow::load(store, run).await?;
+    let mut row = RunRow::load(store, run).await?;
     match row.run.status {
         Status::Evaluating if row.run.projection.is_some() => return Ok(Projected::Changes),
         Status::Evaluating => {}
@@ -86,12 +86,7 @@ pub async fn project(
         }
         _ => None,
     };
-    let mut read = Some(row);
     loop {
-        let mut row = match read.take() {
-            Some(row) => row,
-            None => RunRow::load(store, run).await?,
-        };
         match (row.run.status, &made, &record) {
             // Ours, of an attempt whose answer was lost.
             (Status::Evaluating, _, Some(record)) if row.run.projection.as_ref() == Some(record) => {
@@ -134,6 +129,7 @@ pub async fn project(
                 (Err(_), _) => Err(Error::Ended { status: Status::Failed }),
             };
         }
+        row = RunRow::load(store, run).await?;
     }
 }
 

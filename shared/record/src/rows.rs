@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::heads;
-use crate::store::{Item, Key, Store, StoreError, Write};
+use crate::store::{Item, Key, Store, StoreError, StoredEvent, Write};
 
 /// The key of a run.
 #[must_use]
@@ -195,6 +195,23 @@ impl PlaceRow {
     /// The write that puts `run` into the line at `place`.
     pub(crate) fn append(workspace: &WorkspaceId, place: u64, run: &RunId) -> Result<Write, Error> {
         Ok(Write::Put(Item::new(place_key(workspace, place), write("a place in the line", run)?)))
+    }
+}
+
+/// How many events of a chain are read at a time.
+const PAGE: usize = 100;
+
+/// Reads the events of a chain from its first to the one at `end`.
+pub(crate) async fn events_until(store: &dyn Store, chain: &Chain, end: u64) -> Result<Vec<StoredEvent>, StoreError> {
+    let mut found: Vec<StoredEvent> = Vec::new();
+    loop {
+        let from = found.last().map_or(1, |last| last.seq + 1);
+        let left = usize::try_from((end + 1).saturating_sub(from)).unwrap_or(PAGE).min(PAGE);
+        let page = if left == 0 { Vec::new() } else { store.events(chain, from, left).await? };
+        if page.is_empty() {
+            return Ok(found);
+        }
+        found.extend(page.into_iter().filter(|event| event.seq <= end));
     }
 }
 

@@ -128,3 +128,62 @@ pub trait Store: Send + Sync {
     /// Reads a chain's events from place `from` on, at most `limit`, consistently.
     async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError>;
 }
+
+/// A table over another: it sees what passes, and does itself what differs. The rest the other does.
+#[async_trait]
+pub trait Over: Send + Sync {
+    /// The other.
+    fn under(&self) -> &dyn Store;
+
+    /// What [`Store::get`] does.
+    async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        self.under().get(key).await
+    }
+
+    /// What [`Store::get_all`] does.
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        self.under().get_all(keys).await
+    }
+
+    /// What [`Store::transact`] does.
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.under().transact(writes).await
+    }
+}
+
+#[async_trait]
+impl<O: Over> Store for O {
+    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        self.read(key).await
+    }
+
+    async fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        self.read_all(keys).await
+    }
+
+    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
+        self.under().partition(pk, prefix, limit).await
+    }
+
+    async fn list(
+        &self,
+        list: &str,
+        before: Option<&str>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Vec<Item>, StoreError> {
+        self.under().list(list, before, newest_first, limit).await
+    }
+
+    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
+        self.under().open(page).await
+    }
+
+    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.write(writes).await
+    }
+
+    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
+        self.under().events(chain, from, limit).await
+    }
+}

@@ -15,7 +15,7 @@ use plangate_gate::run::Run;
 use tracing::Span;
 
 use crate::rows::{read, run_key};
-use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+use crate::store::{Item, Key, Over, Store, StoreError, Write};
 
 /// The target of the events that carry a measurement, as JSON in the field `measurement`. Whoever takes in a process's
 /// events brings them where numbers are kept.
@@ -84,49 +84,29 @@ pub(crate) fn told(writes: &[Write]) -> Vec<Measurement> {
 }
 
 #[async_trait]
-impl<S: Store, T: Fn(&Measurement) + Send + Sync> Store for Watched<S, T> {
-    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+impl<S: Store, T: Fn(&Measurement) + Send + Sync> Over for Watched<S, T> {
+    fn under(&self) -> &dyn Store {
+        &self.store
+    }
+
+    async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         let found = self.store.get(key).await?;
-        if let Some(item) = &found {
-            note(item);
-        }
+        found.iter().for_each(note);
         Ok(found)
     }
 
-    async fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
         let found = self.store.get_all(keys).await?;
         found.iter().flatten().for_each(note);
         Ok(found)
     }
 
-    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.store.partition(pk, prefix, limit).await
-    }
-
-    async fn list(
-        &self,
-        list: &str,
-        before: Option<&str>,
-        newest_first: bool,
-        limit: usize,
-    ) -> Result<Vec<Item>, StoreError> {
-        self.store.list(list, before, newest_first, limit).await
-    }
-
-    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
-        self.store.open(page).await
-    }
-
-    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let written = writes.iter().filter_map(|write| if let Write::Put(item) = write { Some(item) } else { None });
         written.for_each(note);
         let told = told(&writes);
         self.store.transact(writes).await?;
         told.iter().for_each(&self.tell);
         Ok(())
-    }
-
-    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.store.events(chain, from, limit).await
     }
 }

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::freeze::{freeze, lift, views};
 use crate::guard::Route;
 use crate::rows::LockRow;
-use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+use crate::store::{Over, Store, StoreError, Write};
 use crate::sweep::{Swept, sweep};
 
 fn because(id: &str) -> FreezeRequest {
@@ -195,27 +195,15 @@ impl<'w> Overtaken<'w> {
 }
 
 #[async_trait]
-impl Store for Overtaken<'_> {
-    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
-        Store::get(self.world, key).await
+impl Over for Overtaken<'_> {
+    fn under(&self) -> &dyn Store {
+        self.world
     }
-    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.world.partition(pk, prefix, limit).await
-    }
-    async fn list(&self, list: &str, at: Option<&str>, newest: bool, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.world.list(list, at, newest, limit).await
-    }
-    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
-        self.world.open(page).await
-    }
-    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         if !self.done.swap(true, Ordering::SeqCst) {
             try_freeze(self.world, self.scope.as_ref(), "overtaken").await.unwrap();
         }
         self.world.transact(writes).await
-    }
-    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        Store::events(self.world, chain, from, limit).await
     }
 }
 

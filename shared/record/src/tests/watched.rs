@@ -17,7 +17,7 @@ use crate::archive::{Change, Image, archive, backfill};
 use crate::conclude::conclude;
 use crate::memory::{MemoryObjects, MemoryStore};
 use crate::rows::run_key;
-use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+use crate::store::{Item, Key, Over, Store, StoreError, Write};
 use crate::sweep::sweep;
 use crate::watched::{MEASURED, Watched};
 
@@ -25,26 +25,17 @@ use crate::watched::{MEASURED, Watched};
 struct Slow<'a>(&'a MemoryStore);
 
 #[async_trait]
-impl Store for Slow<'_> {
-    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+impl Over for Slow<'_> {
+    fn under(&self) -> &dyn Store {
+        self.0
+    }
+    async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError> {
         tokio::task::yield_now().await;
         self.0.get(key).await
     }
-    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.0.partition(pk, prefix, limit).await
-    }
-    async fn list(&self, list: &str, from: Option<&str>, newest: bool, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.0.list(list, from, newest, limit).await
-    }
-    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
-        self.0.open(page).await
-    }
-    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
         self.0.transact(writes).await
-    }
-    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.0.events(chain, from, limit).await
     }
 }
 

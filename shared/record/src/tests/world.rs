@@ -34,7 +34,7 @@ use crate::objects::{
     receipt_key, result_key,
 };
 use crate::rows::{LockRow, PlaceRow, RunRow};
-use crate::store::{Item, Key, OpenPage, Store, StoreError, StoredEvent, Write};
+use crate::store::{Key, Over, Store, StoreError, StoredEvent, Write};
 use crate::watched::told;
 use crate::workflow::WorkflowError;
 use crate::{admit, decide, guard, intake, prepare, project, propose, review};
@@ -102,26 +102,11 @@ pub(crate) struct World {
 }
 
 #[async_trait]
-impl Store for World {
-    async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
-        self.store.get(key).await
+impl Over for World {
+    fn under(&self) -> &dyn Store {
+        &self.store
     }
-    async fn partition(&self, pk: &str, prefix: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.store.partition(pk, prefix, limit).await
-    }
-    async fn list(
-        &self,
-        list: &str,
-        before: Option<&str>,
-        newest: bool,
-        limit: usize,
-    ) -> Result<Vec<Item>, StoreError> {
-        self.store.list(list, before, newest, limit).await
-    }
-    async fn open(&self, page: Option<OpenPage>) -> Result<(Vec<Key>, Option<OpenPage>), StoreError> {
-        self.store.open(page).await
-    }
-    async fn transact(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
         let mut keys: Vec<String> = writes.iter().map(|write| format!("{:?}", key_of(write))).collect();
         keys.sort();
         let before = keys.len();
@@ -138,9 +123,6 @@ impl Store for World {
         self.store.transact(writes).await?;
         self.told.lock().unwrap().extend(told);
         Ok(())
-    }
-    async fn events(&self, chain: &Chain, from: u64, limit: usize) -> Result<Vec<StoredEvent>, StoreError> {
-        self.store.events(chain, from, limit).await
     }
 }
 
