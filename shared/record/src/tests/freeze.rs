@@ -17,10 +17,10 @@ use super::review::{APPROVES, Saying, automatic, reviewing};
 use super::world::{Faults, NOTHING, World, at};
 use crate::admit::Admission;
 use crate::error::Error;
-use crate::freeze::{freeze, lift, views};
+use crate::freeze::{freeze, gate_key, lift, views};
 use crate::guard::Route;
 use crate::rows::LockRow;
-use crate::store::{Over, Store, StoreError, Write};
+use crate::store::{Item, Key, Over, Store, StoreError, Write};
 use crate::sweep::{Swept, sweep};
 
 fn because(id: &str) -> FreezeRequest {
@@ -180,17 +180,32 @@ async fn an_approval_that_a_freeze_outlives_ends_with_its_plan() {
     assert_eq!(world.check_ended(&run).await.failure.unwrap().reason.code(), "plan-expired");
 }
 
-/// A table in which the whole gate, or the workspace, is frozen, and that answered, at the last moment before a
-/// transaction.
+/// When a freeze overtakes a step.
+#[derive(Clone, Copy, PartialEq)]
+enum Moment {
+    /// Right after the step has seen that the gate is not frozen: if it reads the lock only then, nothing refuses it any more.
+    Looked,
+    /// At the last moment before its transaction.
+    Writes,
+}
+
+/// A table in which the whole gate, or the workspace, is frozen, and that answered, at such a moment.
 struct Overtaken<'w> {
     world: &'w World,
     scope: Option<WorkspaceId>,
+    moment: Moment,
     done: AtomicBool,
 }
 
 impl<'w> Overtaken<'w> {
-    fn by(scope: &Option<WorkspaceId>, world: &'w World) -> Self {
-        Self { world, scope: scope.clone(), done: AtomicBool::new(false) }
+    fn by((scope, moment): &(Option<WorkspaceId>, Moment), world: &'w World) -> Self {
+        Self { world, scope: scope.clone(), moment: *moment, done: AtomicBool::new(false) }
+    }
+
+    async fn comes(&self, moment: Moment) {
+        if moment == self.moment && !self.done.swap(true, Ordering::SeqCst) {
+            try_freeze(self.world, self.scope.as_ref(), "overtaken").await.unwrap();
+        }
     }
 }
 
@@ -199,35 +214,49 @@ impl Over for Overtaken<'_> {
     fn under(&self) -> &dyn Store {
         self.world
     }
-    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
-        if !self.done.swap(true, Ordering::SeqCst) {
-            try_freeze(self.world, self.scope.as_ref(), "overtaken").await.unwrap();
+    async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        let found = Store::get(self.world, key).await;
+        if *key == gate_key() {
+            self.comes(Moment::Looked).await;
         }
+        found
+    }
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        let found = self.world.get_all(keys).await;
+        if keys.contains(&gate_key()) {
+            self.comes(Moment::Looked).await;
+        }
+        found
+    }
+    async fn write(&self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.comes(Moment::Writes).await;
         self.world.transact(writes).await
     }
 }
 
 #[tokio::test]
 async fn a_freeze_that_was_answered_holds_against_what_was_read_before() {
-    for scope in scopes(&World::new().await) {
+    let scopes = scopes(&World::new().await);
+    for freeze in scopes.iter().flat_map(|scope| [Moment::Looked, Moment::Writes].map(|moment| (scope.clone(), moment)))
+    {
         for (kind, status) in [(Kind::Applicable, Status::Queued), (Kind::PlanOnly, Status::Proposed)] {
             let world = World::new().await;
             let run = world.propose(kind, 1).await;
             let admission =
-                crate::admit::admit(&Overtaken::by(&scope, &world), &world, &world.workflow, &run, "t", at(7)).await;
+                crate::admit::admit(&Overtaken::by(&freeze, &world), &world, &world.workflow, &run, "t", at(7)).await;
             assert_eq!((admission.unwrap(), world.run(&run).await.status), (Admission::Parked, status));
         }
 
         let world = World::new().await;
         let first = world.propose(Kind::Applicable, 1).await;
         world.admit(&first).await.unwrap();
-        let prepared = crate::prepare::prepare(&Overtaken::by(&scope, &world), &world, &first, at(7)).await;
+        let prepared = crate::prepare::prepare(&Overtaken::by(&freeze, &world), &world, &first, at(7)).await;
         assert!(matches!(prepared, Err(Error::Frozen)));
 
         let world = World::new().await;
         let first = world.propose(Kind::Applicable, 1).await;
         world.to_approval(&first).await;
-        let store = Overtaken::by(&scope, &world);
+        let store = Overtaken::by(&freeze, &world);
         let (bob, digest) = (world.caller("bob").await, world.run(&first).await.projection.unwrap().object.digest);
         let request = |decision| plangate_wire::DecisionRequest {
             decision,
@@ -245,7 +274,7 @@ async fn a_freeze_that_was_answered_holds_against_what_was_read_before() {
         world.to_approval(&first).await;
         world.admit(&second).await.unwrap();
         let reject = request(Choice::Reject);
-        let store = Overtaken::by(&scope, &world);
+        let store = Overtaken::by(&freeze, &world);
         crate::decide::decide(&store, &world.workflow, &bob, &first, &reject, surface, at(7)).await.unwrap();
         assert_eq!((world.lock().await, world.run(&second).await.status), (LockState::Free, Status::Queued));
 
@@ -253,13 +282,13 @@ async fn a_freeze_that_was_answered_holds_against_what_was_read_before() {
         let run = world.propose(Kind::Applicable, 1).await;
         world.to_approval(&run).await;
         world.decide("bob", &run, Choice::Approve, at(7)).await.unwrap();
-        let ordered = crate::authorize::authorize(&Overtaken::by(&scope, &world), &world, &world, &run, at(7)).await;
+        let ordered = crate::authorize::authorize(&Overtaken::by(&freeze, &world), &world, &world, &run, at(7)).await;
         assert!(matches!(ordered, Err(Error::Frozen)));
         assert_eq!(world.run(&run).await.status, Status::Approved);
 
         let world = World::with(automatic).await;
         let run = reviewing(&world).await;
-        let store = Overtaken::by(&scope, &world);
+        let store = Overtaken::by(&freeze, &world);
         let reviewed = crate::review::review(&store, &world, &Saying::text(APPROVES), &run, at(7)).await.unwrap();
         assert_eq!((reviewed.route, world.run(&run).await.status), (Route::Ask, Status::Reviewing));
         assert_eq!(world.run(&run).await.review.unwrap().cause, Some(Cause::Frozen));
