@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from conftest import CONTROL, OURS, THEIRS
+from deployed import CONTROL, OURS, THEIRS
 from templates import listed, of_type, statements, template, texts
 from test_templates import everything_is_sealed, roles_bear_their_workspace
 

@@ -4,7 +4,7 @@ workspaces, its audit and its alarms. Whatever is not here and is somebody's wor
 
 import botocore.exceptions
 import pytest
-from conftest import CONTROL, OURS
+from deployed import CONTROL, OURS
 from templates import of_type, template
 
 GATE = template("gate.yaml")

@@ -2,7 +2,7 @@
 
 import botocore.exceptions
 import pytest
-from conftest import ACCOUNT, CONTROL, OURS, SLACK, THEIRS
+from deployed import ACCOUNT, CONTROL, OURS, SLACK, THEIRS
 
 from local.stack import refused
 

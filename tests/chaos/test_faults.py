@@ -142,10 +142,10 @@ class Theatre:
         with self.lock:
             shop, self.played, number = self.free.pop(), self.played + 1, self.played
         try:
-            # A policy that no run has been judged by yet: to pin one is a write of its own.
-            campaign.put("policies", shop.id, {"schema": "plangate.policy.v1", "max_changes": {"total": 1000 + number}})
             before = passed(campaign, shop.id) if recording else None
             names = [(campaign.faults.arm(fault.site, fault.what, self.of(fault, shop), times=fault.times), fault) for fault in planned.faults]
+            # A policy that no run has been judged by yet: to pin one is a write of its own. To put it is what befalls nobody's workspace.
+            campaign.put("policies", shop.id, {"schema": "plangate.policy.v1", "max_changes": {"total": 1000 + number}})
             life = Life(campaign, shop, number)
             try:
                 expected = LIVES[planned.name](life)

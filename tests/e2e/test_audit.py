@@ -8,6 +8,8 @@ import pytest
 from auditor import Auditor
 from patience import wait_until
 
+pytestmark = pytest.mark.xdist_group("audit")  # what they look at is played once
+
 
 @pytest.fixture(scope="module")
 def auditor(world):

@@ -9,8 +9,8 @@ import pytest
 from mischief import elsewhere, engine_held, exit_code, nothing_applied, order_key, replace, said, start_by_hand, swept, task_held
 
 from gate import wait_until
+from deploy.image import pem
 from local import deploy
-from local.deploy import pem
 
 
 def changed(order):

@@ -23,6 +23,7 @@ from local.stack import ACCOUNT, ROOT
 sys.path.insert(0, str(ROOT / "infra/tests"))
 from templates import of_type, template  # noqa: E402
 
+pytestmark = pytest.mark.xdist_group("queries")  # what they are about is played once
 TODAY = datetime.datetime.now(datetime.timezone.utc).date()
 NEXT_MONTH = (TODAY.replace(day=1) + datetime.timedelta(days=32)).replace(day=15)
 TYPES = {"string": "VARCHAR", "bigint": "BIGINT"}

@@ -21,8 +21,9 @@ use crate::settings::named;
 /// Sends the process's events to standard output, where Lambda collects lines. Set once a process: a second call changes
 /// nothing.
 pub fn log() {
-    if subscriber(Lines { gate: gate_and_function().0, write: print, clock: milliseconds }).try_init().is_ok() {
-        tracing::info!(release = plangate_release::told(), "the function starts");
+    let (gate, function) = gate_and_function();
+    if subscriber(Lines { gate, write: print, clock: milliseconds }).try_init().is_ok() {
+        tracing::info!(function, release = plangate_release::told(), "the function starts");
     }
 }
 
