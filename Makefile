@@ -102,8 +102,8 @@ destroy: setup ## deletes the stacks of SETTINGS; state, audit and keys stay
 	@$(PYTHON) -m deploy.destroy $(SETTINGS)
 
 .PHONY: bench-run
-bench-run: setup build ## what a run costs in calls, transitions and money, and how long the gate takes around the engine
-	@$(PYTHON) -m tests.bench
+bench-run: setup build provider ## what a run costs in calls, transitions and money; after `make package` also how long the gate takes around the engine
+	@$(PYTHON) -m tests.bench $(addprefix --programs ,$(firstword $(wildcard target/packaging/*/release)))
 
 .PHONY: fuzz
 fuzz: prerequisites ## arbitrary bytes at each reader of outside input, FUZZ_SECONDS (60) for each

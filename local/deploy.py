@@ -140,8 +140,9 @@ def make_person(stack, name):
 
 
 def binary(name, profile):
-    """A built binary; a StackError if it has not been built."""
-    path = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / ("debug" if profile == "dev" else profile) / name
+    """A built binary, or that of the folder PLANGATE_PROGRAMS; a StackError if it has not been built."""
+    built = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / ("debug" if profile == "dev" else profile)
+    path = pathlib.Path(os.environ.get("PLANGATE_PROGRAMS", built)) / name
     if not path.is_file():
         raise StackError(f"{path} is missing; build it with: cargo build --workspace --profile {profile}")
     return path

@@ -65,7 +65,7 @@ class Calls:
 def by_group(calls):
     """The calls of the functions, of the runner, and of what follows the streams."""
     group = lambda call: "followers" if call.process in FOLLOWERS else "runner" if call.process.startswith("runner") else "functions"  # noqa: E731
-    return collections.Counter(map(group, calls)).most_common()
+    return collections.Counter(map(group, calls))
 
 
 def by_service(calls):

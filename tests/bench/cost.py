@@ -23,25 +23,27 @@ def transitions(events):
     return sum(event["type"].endswith("StateEntered") for event in events)
 
 
-def _seconds(events, started, ended):
-    """The seconds between each event that ends something and the one that began it."""
-    total, open_since = 0.0, None
+def steps(events):
+    """How long each call of a function took, in seconds, as the execution's history has it."""
+    found, begun = [], None
     for event in events:
-        if event["type"] in started:
-            open_since = event["timestamp"]
-        elif event["type"] in ended and open_since is not None:
-            total += (event["timestamp"] - open_since).total_seconds()
-            open_since = None
-    return total
+        if event["type"] == "TaskScheduled":
+            begun = event["timestamp"] if event["taskScheduledEventDetails"]["resourceType"] == "lambda" else None
+        elif event["type"] in ("TaskSucceeded", "TaskFailed") and begun is not None:
+            found.append((event["timestamp"] - begun).total_seconds())
+            begun = None
+    return found
 
 
 def price(stack, events, calls, prices):
     """Dollars for a run with this history and these calls, by service."""
     functions = stack.client("lambda").list_functions()["Functions"]
     memory = max(function["MemorySize"] for function in functions) / KILOBYTE
-    invocations = sum(event["type"] == "LambdaFunctionScheduled" or event["type"] == "TaskScheduled" for event in events)
-    busy = _seconds(events, {"TaskScheduled", "LambdaFunctionScheduled"}, {"TaskSucceeded", "LambdaFunctionSucceeded", "TaskFailed"})
-    api = [call for call in calls if call.process == "plangate-api"]
+    took = steps(events)
+    requests = sum("IDENTITY#" in call.site for call in calls)  # each begins with who asks
+    followed = 2 * sum(call.process == "plangate-archive" for call in calls)  # archive and announce, at most once an event
+    invocations = len(took) + requests + followed
+    busy = invocations * sum(took) / len(took)  # the others take no longer than a step
     table = [call for call in calls if call.service == "dynamodb"]
     writes = sum(2 * (math.ceil(call.sent / KILOBYTE) + len(re.findall(r" \w+\(", call.site))) for call in table if "Transact" in call.operation)
     reads = sum(max(1, math.ceil(call.received / (4 * KILOBYTE)), call.site.count(" ")) for call in table if "Transact" not in call.operation)
@@ -50,18 +52,18 @@ def price(stack, events, calls, prices):
     sign = sum(call.operation == "kms.Sign" for call in calls)
     return {
         "Step Functions": transitions(events) * prices["step_functions"]["transition"],
-        "Lambda": (invocations + len(api)) * prices["lambda"]["request"] + busy * memory * prices["lambda"]["gigabyte_second"],
+        "Lambda": invocations * prices["lambda"]["request"] + busy * memory * prices["lambda"]["gigabyte_second"],
         "DynamoDB": writes * prices["dynamodb"]["write_unit"] + reads * prices["dynamodb"]["read_unit"],
         "S3": put * prices["s3"]["write"] + (len(store) - put) * prices["s3"]["read"],
         "KMS": sign * prices["kms"]["asymmetric"] + 2 * len(store) * prices["kms"]["symmetric"],
-        "API Gateway": 3 * prices["api_gateway"]["request"],
+        "API Gateway": requests * prices["api_gateway"]["request"],
     }
 
 
 def table(calls, transitions, price):
     """What is printed."""
     lines = [f"transitions {transitions}", f"calls of AWS {len(calls)}"]
-    lines += [f"   {name:16} {count:4}" for name, count in [*by_group(calls), *by_service(calls)]]
+    lines += [f"   {name:16} {count:4}" for name, count in [*by_group(calls).most_common(), *by_service(calls)]]
     sent, received = sum(call.sent for call in calls), sum(call.received for call in calls)
     lines += [f"bytes sent {sent}, received {received}"]
     lines += [f"dollars for a thousand runs {1000 * sum(price.values()):.2f}"]

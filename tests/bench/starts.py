@@ -39,6 +39,9 @@ class _Runtime(http.server.ThreadingHTTPServer):
         self.events, self.answers = queue.Queue(), queue.Queue()
         super().__init__(("127.0.0.1", 0), _Handler)
 
+    def handle_error(self, *_):
+        """Says nothing of a process that was ended while it waited."""
+
     @property
     def address(self):
         return f"127.0.0.1:{self.server_address[1]}"

@@ -3,6 +3,9 @@
 use plangate_gate::documents::DocumentKind;
 use plangate_gate::measure::Measurement;
 use plangate_record::access::{Caller, identify, not_permitted};
+use plangate_record::ahead::{self, Ahead};
+use plangate_record::rows::run_key;
+use plangate_record::store::{Key, Store};
 use plangate_record::strangers::Stranger;
 use plangate_record::watched::tell;
 use plangate_record::{Error, Refusal};
@@ -16,11 +19,7 @@ use crate::{freezes, reading, runs};
 
 /// Answers a request.
 pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
-    let outcome = match caller(gate, event).await {
-        Ok(caller) => route(gate, event, &caller).await,
-        Err(error) => Err(error),
-    };
-    let error = match outcome {
+    let error = match known(gate, event).await {
         Ok(answer) => return answer,
         Err(error) => error,
     };
@@ -36,10 +35,25 @@ pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
     Answer::refusal(refusal)
 }
 
-async fn caller(gate: &Gate<'_>, event: &Event) -> Result<Caller, Error> {
+/// Answers somebody whom configuration knows.
+async fn known(gate: &Gate<'_>, event: &Event) -> Result<Answer, Error> {
     // No identity, or none that configuration knows: one and the same refusal.
     let identity = event.caller().ok_or_else(not_permitted)?;
-    identify(gate.store, &identity, gate.administrator).await
+    let mut keys = identity.keys().to_vec();
+    keys.extend(foreseen(event));
+    let store: &dyn Store = &Ahead::of(gate.store, &keys).await?;
+    let caller = identify(store, &identity, gate.administrator).await?;
+    route(&Gate { store, ..*gate }, event, &caller).await
+}
+
+/// What a request is going to read, by its path: read together with who asks. Nothing of it is told before that is known.
+fn foreseen(event: &Event) -> Vec<Key> {
+    match (event.method(), event.path().as_slice()) {
+        ("GET", ["v1", "runs", run, ..]) => run.parse().map(|run| vec![run_key(&run)]).unwrap_or_default(),
+        ("POST", ["v1", "runs", run, ..]) => run.parse().map(|run| ahead::of_run(&run)).unwrap_or_default(),
+        ("GET", ["v1", "workspaces", id]) => id.parse().map(|id| ahead::of_workspace(&id)).unwrap_or_default(),
+        _ => Vec::new(),
+    }
 }
 
 async fn route(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer, Error> {

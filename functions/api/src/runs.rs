@@ -5,6 +5,7 @@ use plangate_gate::ids::RunId;
 use plangate_gate::run::{Origin, Proposer, Surface};
 use plangate_record::access::{Caller, not_permitted};
 use plangate_record::objects::bundle_key;
+use plangate_record::store::Store;
 use plangate_record::{Error, Refusal, annotate, cancel, decide, documents, propose};
 use plangate_wire::{
     AnnotateRequest, AnnotationAnswer, BundleAnswer, BundleRequest, CancelRequest, DecisionAnswer, DecisionRequest,
@@ -43,7 +44,13 @@ pub(crate) async fn bundle(gate: &Gate<'_>, event: &Event, caller: &Caller) -> R
 pub(crate) async fn propose(gate: &Gate<'_>, event: &Event, caller: &Caller) -> Result<Answer, Error> {
     let request: ProposeRequest = event.body()?;
     caller.require(Action::Propose, Some(&request.workspace))?;
-    let spec = documents::known_workspace(gate.store, &request.workspace).await?;
+    let proposer = Proposer {
+        person: caller.person().clone(),
+        arn: caller.identity().to_owned(),
+        on_behalf_of: request.on_behalf_of.clone(),
+    };
+    let store: &dyn Store = &propose::ahead(gate.store, &request, &proposer, gate.now).await?;
+    let spec = documents::known_workspace(store, &request.workspace).await?;
     if caller.is_bot() && request.on_behalf_of.is_none() && spec.distinct_approver {
         let message = "this workspace asks for another approver, so a bot names the person whom it speaks for";
         return Err(Refusal::new(Reason::InvalidRequest, message).into());
@@ -60,12 +67,7 @@ pub(crate) async fn propose(gate: &Gate<'_>, event: &Event, caller: &Caller) -> 
     getrandom::fill(&mut randomness)
         .map_err(|_| Refusal::new(Reason::Unavailable, "the machine has no randomness to give"))?;
     let run = RunId::new(gate.now, randomness);
-    let proposer = Proposer {
-        person: caller.person().clone(),
-        arn: caller.identity().to_owned(),
-        on_behalf_of: request.on_behalf_of.clone(),
-    };
-    let Gate { store, objects, workflow, bucket, now, .. } = *gate;
+    let Gate { objects, workflow, bucket, now, .. } = *gate;
     let run = propose::propose(store, objects, workflow, bucket, &request, &proposer, run, now).await?;
     Ok(Answer::of(201, &RunAnswer { run: run.into() })?)
 }

@@ -27,7 +27,7 @@ async fn handle(clients: &'static Clients, input: ConcludeInput, now: Timestamp)
     let run = conclude::conclude(store, objects, workflow, tasks, &input.run, error, "conclude", now).await?;
     for phase in [Phase::Plan, Phase::Apply] {
         // The run has ended, whatever becomes of its logs.
-        if let Err(error) = logs::archive(objects, &clients.logs, &run.workspace, &run.id, phase).await {
+        if let Err(error) = logs::archive(objects, &clients.logs, &run, phase).await {
             tracing::warn!(run = %run.id, %phase, %error, "the log was not archived");
         }
     }

@@ -33,7 +33,7 @@ async fn handle(clients: &'static Clients, hint: Hint, now: Timestamp) -> Result
     for run in ended {
         let about = tracing::info_span!("run", run = %run.id, workspace = %run.workspace);
         for phase in [Phase::Plan, Phase::Apply] {
-            let archived = logs::archive(objects, &clients.logs, &run.workspace, &run.id, phase);
+            let archived = logs::archive(objects, &clients.logs, &run, phase);
             if let Err(error) = archived.instrument(about.clone()).await {
                 tracing::warn!(run = %run.id, %phase, %error, "the log was not archived");
             }

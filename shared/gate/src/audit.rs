@@ -175,7 +175,7 @@ pub enum What {
     /// The apply ended.
     ApplyReceived {
         /// What came of it.
-        apply: ApplyRecord,
+        apply: Box<ApplyRecord>,
     },
     /// People could not be told how the run stands. The run goes on, and can be decided elsewhere.
     NotificationFailed {

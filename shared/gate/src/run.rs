@@ -190,6 +190,9 @@ pub struct PlanRecord {
     pub state_lock: StateLockEvidence,
     /// Whether the engine was another user than the runner.
     pub isolation: Isolation,
+    /// The log, where the runner has stored it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log: Option<StoredObject>,
     /// When the receipt was taken in.
     pub received_at: Timestamp,
     /// When the plan dies (`R13`).
@@ -336,6 +339,9 @@ pub struct ApplyRecord {
     /// What was seen of the state's lock.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub state_lock: Option<StateLockEvidence>,
+    /// The log, where the runner has stored it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub log: Option<StoredObject>,
 }
 
 /// The one schema of run records.

@@ -43,6 +43,12 @@ impl CallerIdentity {
         let (account, role, session) = (account.to_owned(), role.to_owned(), session.to_owned());
         Some(Self { arn: arn.to_owned(), account, role, session, role_id })
     }
+
+    /// Where configuration may name it: this very session, or whoever has the role.
+    #[must_use]
+    pub fn keys(&self) -> [Key; 2] {
+        [Some(self.session.as_str()), None].map(|session| identity_key(&self.account, &self.role, session))
+    }
 }
 
 /// A caller whom configuration knows. Only [`identify`] and [`identify_slack`] make one.
@@ -133,9 +139,7 @@ fn granted_partition(person: &Person) -> String {
 /// Nobody whom configuration knows, or the table does not answer.
 pub async fn identify(store: &dyn Store, caller: &CallerIdentity, administrator: &str) -> Result<Caller, Error> {
     let mut found = None;
-    let keys =
-        [Some(caller.session.as_str()), None].map(|session| identity_key(&caller.account, &caller.role, session));
-    for item in store.get_all(&keys).await?.into_iter().flatten() {
+    for item in store.get_all(&caller.keys()).await?.into_iter().flatten() {
         let identity: Identity = rows::read(&item)?;
         if identity.role_id.is_none() || identity.role_id == caller.role_id {
             found = Some(identity);

@@ -107,6 +107,7 @@ pub async fn authorize(
                     state_after: None,
                     errored_state: None,
                     state_lock: None,
+                    log: None,
                 });
                 row.token = None;
                 let (artifact, projection) = decided_on(&row.run)?;

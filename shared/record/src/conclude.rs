@@ -16,7 +16,7 @@ use plangate_gate::time::Timestamp;
 use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish, wake_holder};
-use crate::intake::answers;
+use crate::intake::{answers, is_log_of};
 use crate::objects::{Objects, PutOutcome, claim_key, receipt_key, result_key};
 use crate::rows::{RunRow, write};
 use crate::store::Store;
@@ -193,7 +193,9 @@ async fn receipt(objects: &dyn Objects, run: &Run) -> Result<Option<Receipt>, Er
 
 /// Records what a receipt says; gives its failure. An outcome that nobody can know is none that may pass for known.
 fn take(run: &mut Run, receipt: Receipt) -> Option<PhaseFailure> {
+    let log = receipt.log.filter(|log| is_log_of(run, Phase::Apply, log));
     if let Some(apply) = &mut run.apply {
+        apply.log = log;
         apply.caller = Some(receipt.caller);
         apply.estate_caller = receipt.estate_caller;
         apply.state_lock = Some(receipt.state_lock);
@@ -246,6 +248,6 @@ fn ending(run: &Run, failure: Option<PhaseFailure>, actor: &Actor) -> Ending {
         Some(failure) => Ending::failed(failure, actor.clone()),
     };
     let apply: Option<ApplyRecord> = run.apply.clone();
-    ending.before.extend(apply.map(|apply| What::ApplyReceived { apply }));
+    ending.before.extend(apply.map(|apply| What::ApplyReceived { apply: Box::new(apply) }));
     ending
 }

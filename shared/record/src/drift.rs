@@ -32,6 +32,11 @@ fn look_key(workspace: &WorkspaceId) -> Key {
     Key::new(format!("DRIFT#{workspace}"), "LOOK")
 }
 
+/// The two items of a workspace's drift: when it was last looked for, and what stands.
+pub(crate) fn keys(workspace: &WorkspaceId) -> [Key; 2] {
+    [look_key(workspace), drift_key(workspace)]
+}
+
 fn drift_key(workspace: &WorkspaceId) -> Key {
     Key::new(format!("WS#{workspace}"), "DRIFT")
 }

@@ -144,12 +144,12 @@ pub(crate) async fn pass_on(
     now: Timestamp,
 ) -> Result<Vec<Write>, Error> {
     let mut writes = Vec::new();
-    if freeze::stands(store, lock).await?.is_some() {
+    let workspace = lock.lock.workspace.clone();
+    let mut line = PlaceRow::line(store, &workspace, REMOVED).await?;
+    if line.is_empty() || freeze::stands(store, lock).await?.is_some() {
         lock.lock.lock = LockState::Free;
         return Ok(writes);
     }
-    let workspace = lock.lock.workspace.clone();
-    let mut line = PlaceRow::line(store, &workspace, REMOVED).await?;
     let mut waiting = first_waiting(store, &line).await?;
     if waiting.is_none() && line.len() == REMOVED {
         line = PlaceRow::line(store, &workspace, usize::MAX).await?;

@@ -6,7 +6,7 @@ use plangate_gate::failure::FailureReason;
 use plangate_gate::identity::is_session_of;
 use plangate_gate::ids::RunId;
 use plangate_gate::lifecycle::Status;
-use plangate_gate::order::Phase;
+use plangate_gate::order::{Phase, StoredObject};
 use plangate_gate::receipt::{Planned, RECEIPT_LIMIT, Receipt};
 use plangate_gate::run::{Actor, PlanRecord, Run, failure};
 use plangate_gate::time::Timestamp;
@@ -16,7 +16,7 @@ use crate::attempt::Attempts;
 use crate::error::Error;
 use crate::finish::{Ending, finish};
 use crate::known::{self, known_key};
-use crate::objects::{Objects, artifact_key, document_key, receipt_key};
+use crate::objects::{Objects, artifact_key, document_key, log_key, receipt_key};
 use crate::prepare::not_ready;
 use crate::rows::{ChainRow, RunRow, lock_key};
 use crate::store::Store;
@@ -79,6 +79,7 @@ pub async fn intake(
             state: planned.state,
             state_lock: receipt.state_lock,
             isolation: receipt.isolation,
+            log: receipt.log.filter(|log| is_log_of(&row.run, Phase::Plan, log)),
             received_at: now,
             expires_at: now.plus_seconds(life),
         };
@@ -100,6 +101,11 @@ pub async fn intake(
             return Ok(());
         }
     }
+}
+
+/// Whether an object stands where the log of a phase belongs.
+pub(crate) fn is_log_of(run: &Run, phase: Phase, object: &StoredObject) -> bool {
+    object.bucket == run.bundle.bucket && object.key == log_key(&run.workspace, &run.id, phase)
 }
 
 /// Whether a receipt is the one that this run's order for `phase` asks for.

@@ -7,7 +7,7 @@
 pub mod access;
 pub mod acknowledge;
 pub mod admit;
-mod ahead;
+pub mod ahead;
 pub mod annotate;
 pub mod announce;
 pub mod archive;

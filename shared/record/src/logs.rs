@@ -1,8 +1,9 @@
 //! The logs of phases: live from CloudWatch, whole from the bucket (`R53`).
 
 use async_trait::async_trait;
-use plangate_gate::ids::{RunId, WorkspaceId};
+use plangate_gate::ids::RunId;
 use plangate_gate::order::Phase;
+use plangate_gate::run::Run;
 
 use crate::error::Error;
 use crate::objects::{Objects, log_key};
@@ -28,25 +29,24 @@ pub trait LiveLogs: Send + Sync {
     async fn page(&self, run: &RunId, phase: Phase, from: Option<&str>) -> Result<LogPage, WorkflowError>;
 }
 
-/// Archives the log of a phase from CloudWatch where the runner has not done it itself: it was killed.
+/// Archives the log of a phase from CloudWatch where the runner has not done it itself: it was killed. What it has stored
+/// stands in the run's record.
 ///
 /// # Errors
 /// AWS does not answer.
-pub async fn archive(
-    objects: &dyn Objects,
-    logs: &dyn LiveLogs,
-    workspace: &WorkspaceId,
-    run: &RunId,
-    phase: Phase,
-) -> Result<(), Error> {
-    let key = log_key(workspace, run, phase);
-    if objects.head(&key).await?.is_some() {
+pub async fn archive(objects: &dyn Objects, logs: &dyn LiveLogs, run: &Run, phase: Phase) -> Result<(), Error> {
+    let stored = match phase {
+        Phase::Plan => run.plan.as_ref().and_then(|plan| plan.log.as_ref()),
+        Phase::Apply => run.apply.as_ref().and_then(|apply| apply.log.as_ref()),
+    };
+    let key = log_key(&run.workspace, &run.id, phase);
+    if stored.is_some() || objects.head(&key).await?.is_some() {
         return Ok(());
     }
     let mut text = String::new();
     let mut from: Option<String> = None;
     'pages: loop {
-        let page = logs.page(run, phase, from.as_deref()).await?;
+        let page = logs.page(&run.id, phase, from.as_deref()).await?;
         for line in page.lines {
             if text.len() + line.len() + 1 > LOG_LIMIT as usize {
                 text.push_str("... the log was cut here: it is larger than an archived log may be\n");

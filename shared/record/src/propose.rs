@@ -2,6 +2,7 @@
 
 use plangate_gate::audit::{Chain, What};
 use plangate_gate::digest::Digest;
+use plangate_gate::documents::DocumentKind;
 use plangate_gate::ids::{RunId, WorkspaceId};
 use plangate_gate::lifecycle::Status;
 use plangate_gate::order::StoredObject;
@@ -11,12 +12,33 @@ use plangate_wire::{ProposeRequest, Reason};
 
 use crate::ahead::Ahead;
 use crate::attempt::Attempts;
+use crate::documents;
 use crate::error::{Error, Refusal};
 use crate::objects::{Objects, bundle_key};
 use crate::requests::Remembered;
 use crate::rows::{ChainRow, RunRow, head_key};
-use crate::store::{Store, StoreError, Write};
+use crate::store::{Key, Store, StoreError, Write};
 use crate::workflow::Workflow;
+
+/// Reads ahead what a proposal needs: the workspace, whether the request was answered before, where the ledger ends.
+///
+/// # Errors
+/// The table does not answer, or what stands there is damaged.
+pub async fn ahead<'a>(
+    store: &'a dyn Store,
+    request: &ProposeRequest,
+    proposer: &Proposer,
+    now: Timestamp,
+) -> Result<Ahead<'a>, Error> {
+    let remembered = Remembered::new(&proposer.person, &request.request_id, request, now)?;
+    let mut keys = keys(&remembered, &request.workspace).to_vec();
+    keys.push(documents::key(DocumentKind::Workspace, request.workspace.as_str()));
+    Ok(Ahead::of(store, &keys).await?)
+}
+
+fn keys(remembered: &Remembered, workspace: &WorkspaceId) -> [Key; 2] {
+    [remembered.key().clone(), head_key(&Chain::Workspace(workspace.clone()))]
+}
 
 /// Records a proposal of somebody who may make it, and starts its execution. `run` is the new run's id; `bucket` the
 /// exchange bucket's name.
@@ -40,8 +62,7 @@ pub async fn propose(
     let actor = Actor::Person { person: proposer.person.clone(), arn: proposer.arn.clone() };
     let mut attempts = Attempts::new(run.as_str());
     loop {
-        let keys = [remembered.key().clone(), head_key(&Chain::Workspace(request.workspace.clone()))];
-        let store: &dyn Store = &Ahead::of(store, &keys).await?;
+        let store: &dyn Store = &Ahead::of(store, &keys(&remembered, &request.workspace)).await?;
         if let Some(first) = remembered.first_answer(store).await? {
             let id = first.parse().map_err(|_| Error::RecordInvalid { what: "a request", error: first })?;
             let row = RunRow::load(store, &id).await?;

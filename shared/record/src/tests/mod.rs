@@ -13,6 +13,7 @@ mod drift;
 mod freeze;
 mod known;
 mod line;
+mod logs;
 #[path = "../../../reviewer/tests/bindings/server.rs"]
 pub(crate) mod model_server;
 mod notices;

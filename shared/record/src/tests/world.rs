@@ -30,7 +30,7 @@ use crate::conclude::conclude;
 use crate::error::Error;
 use crate::memory::{MemoryObjects, MemoryStore, MemoryTasks, MemoryWorkflow};
 use crate::objects::{
-    Object, ObjectError, Objects, PutOutcome, artifact_key, bundle_key, claim_key, document_key, order_key,
+    Object, ObjectError, Objects, PutOutcome, artifact_key, bundle_key, claim_key, document_key, log_key, order_key,
     receipt_key, result_key,
 };
 use crate::rows::{LockRow, PlaceRow, RunRow};
@@ -318,7 +318,13 @@ impl World {
             state_lock: StateLockEvidence { locking: phase == Phase::Apply, orphan: None },
             started_at: at(4),
             finished_at: at(5),
-            log: None,
+            log: Some(StoredObject {
+                bucket: BUCKET.into(),
+                key: log_key(&self.of(run), run, phase),
+                version_id: None,
+                digest: Digest::of(b"a log"),
+                bytes: 5,
+            }),
             planned: None,
             applied: None,
             failure: None,
