@@ -5,7 +5,7 @@ use plangate_gate::measure::Measurement;
 use plangate_record::access::{Caller, identify, not_permitted};
 use plangate_record::ahead::{self, Ahead};
 use plangate_record::rows::run_key;
-use plangate_record::store::{Key, Store};
+use plangate_record::store::{Key, Store, StoreError};
 use plangate_record::strangers::Stranger;
 use plangate_record::watched::tell;
 use plangate_record::{Error, Refusal};
@@ -39,9 +39,12 @@ pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
 async fn known(gate: &Gate<'_>, event: &Event) -> Result<Answer, Error> {
     // No identity, or none that configuration knows: one and the same refusal.
     let identity = event.caller().ok_or_else(not_permitted)?;
-    let mut keys = identity.keys().to_vec();
-    keys.extend(foreseen(event));
-    let store: &dyn Store = &Ahead::of(gate.store, &keys).await?;
+    let (who, what) = (identity.keys().to_vec(), foreseen(event));
+    let store: &dyn Store = &match Ahead::of(gate.store, &[who.clone(), what].concat()).await {
+        // That something asked about is damaged is told to nobody before it is known who asks.
+        Err(StoreError::Corrupt(_)) => Ahead::of(gate.store, &who).await?,
+        read => read?,
+    };
     let caller = identify(store, &identity, gate.administrator).await?;
     route(&Gate { store, ..*gate }, event, &caller).await
 }

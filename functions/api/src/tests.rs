@@ -12,7 +12,7 @@ use plangate_record::logs::{LiveLogs, LogPage};
 use plangate_record::memory::{MemoryObjects, MemoryStore, MemoryWorkflow};
 use plangate_record::objects::{ObjectError, Presigned, Presigner, bundle_key, projection_key};
 use plangate_record::rows::run_key;
-use plangate_record::store::{Item, Store, Write};
+use plangate_record::store::{Item, Key, Over, Store, StoreError, Write};
 use plangate_record::strangers::Strangers;
 use plangate_record::workflow::WorkflowError;
 use plangate_record::{documents, propose};
@@ -53,6 +53,24 @@ struct World {
     objects: MemoryObjects,
     workflow: MemoryWorkflow,
     strangers: Strangers,
+    /// An item in which nobody can read.
+    damaged: Option<Key>,
+}
+
+#[async_trait]
+impl Over for World {
+    fn under(&self) -> &dyn Store {
+        &self.store
+    }
+    async fn read(&self, key: &Key) -> Result<Option<Item>, StoreError> {
+        self.read_all(std::slice::from_ref(key)).await.map(|mut items| items.remove(0))
+    }
+    async fn read_all(&self, keys: &[Key]) -> Result<Vec<Option<Item>>, StoreError> {
+        match self.damaged.as_ref().filter(|key| keys.contains(key)) {
+            Some(key) => Err(StoreError::Corrupt(key.pk.clone())),
+            None => self.store.get_all(keys).await,
+        }
+    }
 }
 
 fn now() -> Timestamp {
@@ -143,7 +161,7 @@ impl World {
             "body": body.map(|body| body.to_string()), "isBase64Encoded": false,
         });
         let gate = Gate {
-            store: &self.store,
+            store: self,
             objects: &self.objects,
             presigner: &Addresses,
             workflow: &self.workflow,
@@ -190,6 +208,17 @@ async fn who_may_not_learns_nothing_of_what_exists() {
         assert_eq!(answers[0].0, 403);
     }
     assert_eq!(world.ask("ana", "GET", &format!("/v1/runs/{run}"), None).await.0, 200);
+}
+
+#[tokio::test]
+async fn who_is_unknown_does_not_learn_that_something_is_damaged() {
+    let mut world = World::new().await;
+    let run = world.run(1).await.id;
+    world.damaged = Some(run_key(&run));
+    for (method, path) in [("GET", format!("/v1/runs/{run}")), ("POST", format!("/v1/runs/{run}/decision"))] {
+        assert_eq!(world.reason("nobody", method, &path, None).await, "not-permitted");
+    }
+    assert_eq!(world.reason("ana", "GET", &format!("/v1/runs/{run}"), None).await, "internal");
 }
 
 #[tokio::test]

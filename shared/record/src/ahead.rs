@@ -1,8 +1,8 @@
 //! Reading ahead: what a step or a request is going to read anyway, in one call of the table instead of one for each item.
 //!
-//! For what the step's write holds by its version, and for what never changes once it is written, and for nothing else: an item may
-//! be read here a little before the step looks at it, and what was written meanwhile is refused by the write. A freeze is therefore never read
-//! ahead of the lock: it has to be read after it (`freeze.rs`).
+//! For what the step's write holds by its version, for what never changes once it is written, and for who only looks, and for nothing else:
+//! an item may be read here a little before the step looks at it, and what was written meanwhile is refused by the write. A freeze is therefore
+//! never read ahead of the lock by who writes: it has to be read after it (`freeze.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
