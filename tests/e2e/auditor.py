@@ -1,6 +1,7 @@
 """An auditor: a role with the gate's auditor policy and nothing else, who runs the command line tool and reads exports."""
 
 import contextlib
+import hashlib
 import json
 import shutil
 import subprocess
@@ -11,6 +12,12 @@ from people import Answer
 from local import deploy
 
 NAME = "auditor"
+
+
+def sealed(event):
+    """An event in the one form, and its digest."""
+    text = json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text, "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 class Auditor:

@@ -17,6 +17,15 @@ def place(workspace):
 
 
 @pytest.fixture
+def no_clock(world):
+    """The sweeper comes when it is called, and not by its clock."""
+    events, rule = world.stack.client("events"), f"{world.gate.name}-sweep"
+    events.disable_rule(Name=rule)
+    yield
+    events.enable_rule(Name=rule)
+
+
+@pytest.fixture
 def freeze(world):
     """Freezes a workspace, or the gate as a whole, as the administrator; gives what lifts it. Whatever a test leaves frozen is lifted."""
     lifts = []
@@ -182,7 +191,7 @@ def test_the_whole_gate_is_frozen_and_lifted(world, workspace, freeze):
     assert world.admin.cli("unfreeze", "--gate", "--reason", "again", expect=3).reason == "not-frozen"
 
 
-def test_whom_a_lift_leaves_behind_the_sweeper_finds(world, workspace, freeze):
+def test_whom_a_lift_leaves_behind_the_sweeper_finds(world, workspace, freeze, no_clock):
     """Who lifts dies after the first write: nobody was given a lock, and nobody was woken."""
     shop = workspace()
     freeze()
