@@ -7,6 +7,7 @@ is about.
 import contextlib
 import hashlib
 import json
+import os
 import secrets
 
 import published
@@ -17,9 +18,16 @@ from runs import TERMINAL, Run, Workspace
 
 from local import deploy, slack
 from local.search import Search
-from local.stack import ACCOUNT
+from local.stack import ACCOUNT, Stack
 
-__all__ = ["PATIENCE", "TERMINAL", "Answer", "Person", "Run", "Workspace", "World", "wait_until"]
+__all__ = ["PATIENCE", "TERMINAL", "Answer", "Person", "Run", "Workspace", "World", "gate_of_its_own", "wait_until"]
+
+
+@contextlib.contextmanager
+def gate_of_its_own(name, chat=None):
+    """A stack with a gate that one module of tests has for itself, with `chat` as its Slack or without one; gives the World."""
+    with Stack.start(f"{name}-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
+        yield World(stack, deploy.deploy_gate(stack, slack=chat), chat)
 
 
 class World:

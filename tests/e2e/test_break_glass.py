@@ -1,15 +1,14 @@
 """The way around the gate: its control plane is gone, and a workspace is changed by hand, with what `plangate break-glass print` prints."""
 
 import json
-import os
 import subprocess
 import time
 
 import pytest
-from gate import PATIENCE, World, wait_until
+from gate import PATIENCE, gate_of_its_own, wait_until
 
 from local import deploy, otp
-from local.stack import ACCOUNT, REGION, ROOT, Stack
+from local.stack import ACCOUNT, REGION, ROOT
 
 NAMED, OTHER = "nora", "oscar"
 
@@ -17,8 +16,8 @@ NAMED, OTHER = "nora", "oscar"
 @pytest.fixture(scope="module")
 def world():
     """A gate of its own: it is going to be taken away."""
-    with Stack.start(f"glass-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
-        yield World(stack, deploy.deploy_gate(stack))
+    with gate_of_its_own("glass") as world:
+        yield world
 
 
 @pytest.fixture(autouse=True)

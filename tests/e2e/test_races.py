@@ -121,20 +121,11 @@ def test_of_a_hundred_proposals_nobody_is_lost_from_the_line(world, workspace):
         return [patiently(lambda run=run: alice.call("POST", f"/v1/runs/{run}/cancel", {}), LOST)[0] for run in leaving[number - 1::8]]
 
     assert {status for statuses in together(9, act) for status in statuses} == {200}
-    def swept_until(condition, what):
-        """Wakes are hints: whom one missed the sweeper finds, which by its clock comes every five minutes."""
-        def look():
-            if condition():
-                return True
-            world.sweep()
-            return None
-        wait_until(look, what, pause=2)
-
     for run in staying:
-        swept_until(lambda run=run: by_id[run].status == "awaiting_approval", f"{run} to have its turn")
+        by_id[run].wait("awaiting_approval")
         assert reject(run) == 200
     # Those who were withdrawn while they were being planned end once their task has stopped.
-    swept_until(lambda: not set(by_id) & set(world.open_runs()), "all hundred to have ended")
+    wait_until(lambda: not set(by_id) & set(world.open_runs()), "all hundred to have ended", 60, pause=0.5)
     shop.no_lock_left()
     records = {run: by_id[run].record for run in by_id}
     ends = {run: record["status"] for run, record in records.items()}

@@ -2,22 +2,18 @@
 
 import contextlib
 import json
-import os
 
 import pytest
 from auditor import Auditor, sealed
-from gate import World
+from gate import gate_of_its_own
 from patience import wait_until
-
-from local.deploy import deploy_gate
-from local.stack import Stack
 
 
 @pytest.fixture(scope="module")
 def world():
     """A gate of its own: what is noticed stays in its archive for good."""
-    with Stack.start(f"tampering-{os.environ.get('PYTEST_XDIST_WORKER', 'main')}-{os.getpid()}") as stack:
-        yield World(stack, deploy_gate(stack))
+    with gate_of_its_own("tampering") as world:
+        yield world
 
 
 def test_tampering_with_the_stores_themselves_is_noticed_archived_and_found(world, workspace):

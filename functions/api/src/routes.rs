@@ -39,8 +39,8 @@ pub(crate) async fn answer(gate: &Gate<'_>, event: &Event) -> Answer {
 async fn known(gate: &Gate<'_>, event: &Event) -> Result<Answer, Error> {
     // No identity, or none that configuration knows: one and the same refusal.
     let identity = event.caller().ok_or_else(not_permitted)?;
-    let (who, what) = (identity.keys().to_vec(), foreseen(event));
-    let store: &dyn Store = &match Ahead::of(gate.store, &[who.clone(), what].concat()).await {
+    let who = identity.keys();
+    let store: &dyn Store = &match Ahead::of(gate.store, &[&who[..], &foreseen(event)].concat()).await {
         // That something asked about is damaged is told to nobody before it is known who asks.
         Err(StoreError::Corrupt(_)) => Ahead::of(gate.store, &who).await?,
         read => read?,
